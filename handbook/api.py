@@ -1,17 +1,17 @@
 """The API for people: each operation of the OpenAPI document with its fields, an example answer and its problems."""
 
 import json
-from typing import Any, Final
+from typing import Final
 
 from gateway.http.answer import PROBLEM
 from gateway.openapi import document
 from gateway.openapi.document import CODES
+from gateway.openapi.fields import Markup, Schema, fields, meaning, type_of
 from handbook import examples
 from handbook.markdown import anchor, block, code, link, paragraphs, sections, table, text
 
 _JSON: Final = "application/json"
-_TYPES: Final = {"object": "object", "array": "list", "boolean": "true or false", "null": "null"}
-Schema = dict[str, Any]
+_MARKUP: Final = Markup(text, code, lambda name: link(name, f"api.md#{name}"))
 
 
 def operations() -> str:
@@ -56,8 +56,8 @@ def _parameters(spec: Schema, operation: Schema) -> str:
             (
                 code(found["name"]),
                 f"{found['in']}{needed}",
-                _type(found["schema"]),
-                _meaning(found["schema"], found["description"]),
+                type_of(found["schema"], _MARKUP),
+                meaning(found["schema"], found["description"], _MARKUP),
             )
         )
     return table(("parameter", "where", "type", "meaning"), rows)
@@ -81,7 +81,13 @@ def _answers(name: str, operation: Schema) -> str:
             continue
         media = next(iter(content), "")
         schema = content.get(media, {}).get("schema", {})
-        kind = f"; the body is {_type(schema)}" if "$ref" in schema else f"; the body is {media}" if media else ""
+        kind = (
+            f"; the body is {type_of(schema, _MARKUP)}"
+            if "$ref" in schema
+            else f"; the body is {media}"
+            if media
+            else ""
+        )
         parts.append(f"**{status}**: {text(one['description'])}{kind}.")
         if status.startswith("2") and name in examples.ANSWERS:
             example = examples.ANSWERS[name]
@@ -100,70 +106,18 @@ def _problems(operation: Schema) -> str:
 
 def _fields(schema: Schema) -> str:
     if "properties" not in schema:
-        return sections((text(schema.get("description", "")), f"One of these words: {_type(schema)}."))
-    needed = schema.get("required", ())
+        return sections((text(schema.get("description", "")), f"One of these words: {type_of(schema, _MARKUP)}."))
     return table(
         ("field", "type", "meaning"),
         (
-            (
-                code(name),
-                _type(one) + ("" if name in needed else ", may be missing"),
-                _meaning(one, one.get("description", "")),
-            )
-            for name, one in schema["properties"].items()
+            (one.name, one.type + ("" if one.required else ", may be missing"), one.meaning)
+            for one in fields(schema, _MARKUP)
         ),
     )
 
 
-def _type(schema: Schema) -> str:
-    if "$ref" in schema:
-        name = schema["$ref"].rpartition("/")[2]
-        return link(name, f"api.md#{name}")
-    if "anyOf" in schema:
-        return " or ".join(_type(one) for one in schema["anyOf"])
-    if "const" in schema:
-        return code(json.dumps(schema["const"]))
-    if "enum" in schema:
-        return " or ".join(code("null" if one is None else str(one)) for one in schema["enum"])
-    kinds = schema.get("type", "object")
-    names = [_TYPES.get(one, one) for one in ([kinds] if isinstance(kinds, str) else kinds)]
-    if "items" in schema:
-        names[0] = f"list of {_type(schema['items'])}"
-    return " or ".join(names)
-
-
-def _meaning(schema: Schema, description: str) -> str:
-    """Return what a field means, then its bounds."""
-    bounds = []
-    for low, high, unit in (
-        ("minimum", "maximum", ""),
-        ("minLength", "maxLength", " characters"),
-        ("minItems", "maxItems", " items"),
-    ):
-        if low in schema and schema[low] == schema.get(high):
-            bounds.append(f"{schema[low]:,}{unit}")
-        elif low in schema and high in schema:
-            bounds.append(f"{_number(schema[low])} to {_number(schema[high])}{unit}")
-        elif high in schema:
-            bounds.append(f"{_number(schema[high])}{unit} at most")
-        elif schema.get(low):
-            bounds.append(f"{_number(schema[low])}{unit} at least")
-    if schema.get("format") == "date-time":
-        bounds.append("an instant of RFC 3339")
-    if "default" in schema:
-        bounds.append(f"{code(str(schema['default']))} unless said")
-    if "pattern" in schema:
-        bounds.append(f"pattern {code(schema['pattern'])}")
-    told = [text(description)] if description else []
-    return " ".join([*told, *([f"({'; '.join(bounds)})"] if bounds else [])])
-
-
-def _number(value: int) -> str:
-    return f"{value:,}" if value > 9999 else str(value)  # noqa: PLR2004 - years have no comma
-
-
 def _article(name: str) -> str:
-    return f"{'an' if name[0] in 'AEIO' else 'a'} {link(name, f'api.md#{name}')}"
+    return f"{'an' if name[0] in 'AEIO' else 'a'} {_MARKUP.link(name)}"
 
 
 def _json(value: object) -> str:

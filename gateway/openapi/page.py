@@ -1,11 +1,13 @@
 """The OpenAPI document as one HTML page: no script, nothing loaded from elsewhere, an anchor for each problem code."""
 
 import json
+import re
 from html import escape
-from typing import Any
+from typing import Any, Final
 
 from gateway.http.answer import PROBLEM
 from gateway.openapi.document import CODES
+from gateway.openapi.fields import Markup, fields, type_of
 from gateway.problems import ADVICE, PROBLEMS
 
 _STYLE = """
@@ -14,10 +16,19 @@ body{font:16px/1.5 system-ui,sans-serif;margin:0 auto;max-width:60rem;padding:1r
 h1{color:#b8121b}h2{border-bottom:1px solid #ddd;margin-top:2.5rem}code,pre{background:#f6f2ee;border-radius:4px}
 pre{padding:.7rem;overflow:auto}code{padding:.1rem .3rem}table{border-collapse:collapse;width:100%}
 td,th{border-bottom:1px solid #eee;padding:.3rem .6rem;text-align:left;vertical-align:top}
-a{color:#0b57d0}tr:target{background:#fdebd0}.m{color:#b8121b;font-weight:bold}
+td code{overflow-wrap:anywhere}td:first-child code{overflow-wrap:normal}h3{margin:1.5rem 0 .3rem}
+@media(max-width:40rem){h2 code{overflow-wrap:anywhere}th{display:none}tr{display:block;border-bottom:1px solid #8884}
+td{border:0;padding:.15rem .3rem;display:inline-block}td:last-child{display:block}}
+a{color:#0b57d0}tr:target,h3:target{background:#fdebd0}.m{color:#b8121b;font-weight:bold}
 @media(prefers-color-scheme:dark){body{color:#ddd;background:#1b1b1b}code,pre{background:#2a2a2a}h1,.m{color:#ff7a70}
-a{color:#8ab4f8}td,th,h2{border-color:#333}tr:target{background:#4a3a20}}
+a{color:#8ab4f8}td,th,h2{border-color:#333}tr:target,h3:target{background:#4a3a20}}
 """
+_CODE: Final = re.compile(r"`([^`]+)`")
+_MARKUP: Final = Markup(
+    lambda words: _CODE.sub(r"<code>\1</code>", escape(words)),
+    lambda words: f"<code>{escape(words)}</code>",
+    lambda name: f'<a href="#{name}"><code>{name}</code></a>',
+)
 _HANDBOOK = '<p>With examples, a tutorial and the reasons: <a href="docs/">the documentation</a></p>'
 
 
@@ -37,14 +48,14 @@ def render_docs(spec: dict[str, Any], *, handbook: bool = False) -> str:
     ]
     for path, operations in spec["paths"].items():
         parts += [_operation(spec, method, path, operation) for method, operation in operations.items()]
-    parts += ["<h2>Problems</h2>", _problems(), "</main></body></html>"]
+    parts += ["<h2>Objects</h2>", *_objects(spec), "<h2>Problems</h2>", _problems(), "</main></body></html>"]
     return "\n".join(parts)
 
 
 def _operation(spec: dict[str, Any], method: str, path: str, operation: dict[str, Any]) -> str:
     parameters = [_resolved(spec, one) for one in operation.get("parameters", ())]
     rows = "".join(
-        f"<tr><td><code>{escape(one['name'])}</code></td><td>{one['in']}</td><td>{escape(one['description'])}</td></tr>"
+        f"<tr><td><code>{escape(one['name'])}</code></td><td>{one['in']}</td><td>{_MARKUP.text(one['description'])}</td></tr>"
         for one in parameters
     )
     answers = "".join(_answer(status, one) for status, one in operation["responses"].items())
@@ -52,7 +63,7 @@ def _operation(spec: dict[str, Any], method: str, path: str, operation: dict[str
         f'<h2 id="{operation["operationId"]}"><span class="m">{method.upper()}</span> <code>{escape(path)}</code></h2>'
         f"{_paragraphs(operation['description'])}"
         + (f"<table>{rows}</table>" if rows else "")
-        + _body(operation)
+        + _body(spec, operation)
         + f"<table>{answers}</table>"
     )
 
@@ -62,19 +73,56 @@ def _answer(status: str, response: dict[str, Any]) -> str:
     problem = response.get("content", {}).get(PROBLEM)
     if problem is None:
         text = escape(response["description"])
+        schemas = [one["schema"] for one in response.get("content", {}).values() if "$ref" in one["schema"]]
+        text += "".join(f": {type_of(one, _MARKUP)}" for one in schemas)
     else:
         text = ", ".join(f'<a href="#{code}"><code>{code}</code></a>' for code in response[CODES])
     return f"<tr><td><code>{status}</code></td><td>{text}</td></tr>"
 
 
-def _body(operation: dict[str, Any]) -> str:
-    media = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
-    return "".join(
+def _body(spec: dict[str, Any], operation: dict[str, Any]) -> str:
+    media = operation.get("requestBody", {}).get("content", {}).get("application/json")
+    if media is None:
+        return ""
+    needed = "The body" if operation["requestBody"].get("required") else "The body, which may be left out"
+    return f"<p>{needed}:</p>{_fields(_resolved(spec, media['schema']))}" + "".join(
         # Long lines scroll inside it, also by keyboard.
         f"<p>{escape(one['summary'])}:</p>"
         f'<pre tabindex="0">{escape(json.dumps(one["value"], indent=2, ensure_ascii=False))}</pre>'
         for one in media.get("examples", {}).values()
     )
+
+
+def _objects(spec: dict[str, Any]) -> list[str]:
+    """Return each object that a request or an answer holds, itself or inside another one."""
+    found: dict[str, None] = {}
+    _find(spec, spec["paths"], found)
+    schemas = spec["components"]["schemas"]
+    return [f'<h3 id="{name}">{name}</h3>{_fields(schemas[name])}' for name in schemas if name in found]
+
+
+def _find(spec: dict[str, Any], node: Any, found: dict[str, None]) -> None:
+    if isinstance(node, dict):
+        name = str(node.get("$ref", "")).partition("#/components/schemas/")[2]
+        if name and name not in found:
+            found[name] = None
+            _find(spec, spec["components"]["schemas"][name], found)
+        for one in node.values():
+            _find(spec, one, found)
+    elif isinstance(node, list):
+        for one in node:
+            _find(spec, one, found)
+
+
+def _fields(schema: dict[str, Any]) -> str:
+    if "properties" not in schema:
+        return f"<p>{_MARKUP.text(schema.get('description', ''))} {type_of(schema, _MARKUP)}</p>"
+    rows = "".join(
+        f"<tr><td>{one.name}</td><td>{one.type}{'' if one.required else ', may be missing'}</td>"
+        f"<td>{one.meaning}</td></tr>"
+        for one in fields(schema, _MARKUP)
+    )
+    return f'<table class="f"><tr><th>field</th><th>type</th><th>meaning</th></tr>{rows}</table>'
 
 
 def _problems() -> str:
@@ -91,7 +139,7 @@ def _problems() -> str:
 
 
 def _paragraphs(text: str) -> str:
-    return "".join(f"<p>{escape(part)}</p>" for part in text.split("\n\n"))
+    return "".join(f"<p>{_MARKUP.text(part)}</p>" for part in text.split("\n\n"))
 
 
 def _resolved(spec: dict[str, Any], one: dict[str, Any]) -> dict[str, Any]:

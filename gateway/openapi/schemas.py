@@ -53,15 +53,21 @@ def ref(name: str) -> Schema:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
+KIND: Final[Schema] = {**ref("Kind"), "description": "Shares by luck, or even ones."}
+STATUS: Final[Schema] = {**ref("Status"), "description": "Once it is sold out, expired or canceled, it stays so."}
+
 CREATE: Final = _object(
     {
-        "kind": ref("Kind"),
+        "kind": KIND,
         "total_fen": {**FEN, "minimum": 1, "maximum": LIMITS.max_total_fen},
         "count": {
             "type": "integer", "minimum": 1, "maximum": LIMITS.max_count,
             "description": "Shares; at most total_fen, and at most the receivers named in `to`.",
         },
-        "greeting": {"type": ["string", "null"], "maxLength": LIMITS.greeting_chars, "pattern": TEXT_PATTERN},
+        "greeting": {
+            "type": ["string", "null"], "maxLength": LIMITS.greeting_chars, "pattern": TEXT_PATTERN,
+            "description": "The sender's words, shown on the cover.",
+        },
         "to": {
             "type": ["array", "null"], "items": USER, "minItems": 1, "maxItems": LIMITS.invited_users,
             "uniqueItems": True, "description": "Only these users may open it (专属).",
@@ -96,26 +102,30 @@ CREATE: Final = _object(
 ASK: Final = _object(
     {
         "share_token": {"type": ["string", "null"], "description": "Or in the header X-Share-Token."},
-        "password": PASSWORD,
+        "password": {**PASSWORD, "description": "Needed where the envelope has one (`password_required`)."},
     },
     optional=("share_token", "password"),
 )
 
+_SHARES: Final[Schema] = {"type": "integer", "minimum": 1, "description": "How many shares there are."}
+_OPENED: Final[Schema] = {"type": "integer", "minimum": 0, "description": "How many shares are opened."}
+CLOSED_AT: Final[Schema] = {**INSTANT, "description": "When it was canceled, or closed after its expiry."}
+OPENS_AT: Final[Schema] = {**INSTANT, "description": "Nobody can open it before."}
 _ENVELOPE: Final[Schema] = {
     "envelope_id": ID,
-    "status": ref("Status"),
-    "sender": USER,
-    "kind": ref("Kind"),
-    "split": ref("Split"),
-    "split_version": {"type": "integer", "minimum": 1},
+    "status": STATUS,
+    "sender": {**USER, "description": "The user who sent it."},
+    "kind": KIND,
+    "split": {**ref("Split"), "description": "How the shares are cut."},
+    "split_version": {"type": "integer", "minimum": 1, "description": "Of the formula that cuts the shares."},
     "split_commitment": {**HASH, "description": "SHA-256 of the split's seed, which is shown after the close."},
     "total_fen": FEN,
-    "count": {"type": "integer", "minimum": 1},
-    "greeting": {"type": "string"},
-    "password_required": BOOL,
-    "created_at": INSTANT,
-    "opens_at": INSTANT,
-    "expires_at": INSTANT,
+    "count": _SHARES,
+    "greeting": {"type": "string", "description": "The sender's words; may be empty."},
+    "password_required": {**BOOL, "description": "An open must give a password."},
+    "created_at": {**INSTANT, "description": "When the create was begun."},
+    "opens_at": OPENS_AT,
+    "expires_at": {**INSTANT, "description": "What is left then goes back to the sender."},
     "min_fen": {**FEN, "description": "Least share, if the sender gave one."},
     "max_fen": {**FEN, "description": "Largest share, if the sender gave one."},
     "to": {"type": "array", "items": USER, "description": "Shown to the sender."},
@@ -123,20 +133,27 @@ _ENVELOPE: Final[Schema] = {
     "share_id": {**SHARE_ID, "description": "Shown to the sender: ID and share token in one, for a link."},
 }
 ENVELOPE: Final = _object(_ENVELOPE, optional=("to", "min_fen", "max_fen"))
-CLAIM: Final = _object({"seq": SEQ, "user": USER, "amount_fen": FEN, "claimed_at": INSTANT})
+CLAIM: Final = _object(
+    {
+        "seq": SEQ,
+        "user": {**USER, "description": "The user who opened it."},
+        "amount_fen": FEN,
+        "claimed_at": {**INSTANT, "description": "When it was opened."},
+    }
+)
 DETAIL: Final = _object(
     {
         **_ENVELOPE,
-        "claimed_count": {"type": "integer", "minimum": 0},
+        "claimed_count": _OPENED,
         "claimed_fen": FEN,
-        "claims": {"type": "array", "items": ref("Claim")},
+        "claims": {"type": "array", "items": ref("Claim"), "description": "Oldest first; a page of them."},
         "next_cursor": {
             "type": ["string", "null"],
             "description": "For the page of claims after this one; null if there is none. Sums are of all claims.",
         },
         "best_luck": {**ref("Claim"), "description": "Once all are taken; of equals the first."},
         "refund_fen": FEN,
-        "closed_at": INSTANT,
+        "closed_at": CLOSED_AT,
         "split_seed": {**HASH, "description": "Once nothing can change: recompute every amount from it."},
         "archived": {**BOOL, "const": True, "description": "Its day is closed for good; open and grab answer expired."},
     },
@@ -157,9 +174,9 @@ DETAIL: Final = _object(
 LIVE_FRAME: Final = _object(
     {
         "envelope_id": ID,
-        "status": ref("Status"),
-        "count": {"type": "integer", "minimum": 1},
-        "claimed_count": {"type": "integer", "minimum": 0},
+        "status": STATUS,
+        "count": _SHARES,
+        "claimed_count": _OPENED,
         "claimed_fen": FEN,
         "claims": {
             "type": "array",
@@ -168,18 +185,22 @@ LIVE_FRAME: Final = _object(
         },
         "best_luck": {**ref("Claim"), "description": "Once all are taken."},
         "refund_fen": FEN,
-        "closed_at": INSTANT,
+        "closed_at": CLOSED_AT,
     },
     optional=("best_luck", "refund_fen", "closed_at"),
 )
 
 RESULT: Final = _object(
     {
-        "result": {"type": "string", "enum": [one for one in Outcome if STATUS_OF[one] == HTTPStatus.OK]},
+        "result": {
+            "type": "string",
+            "enum": [one for one in Outcome if STATUS_OF[one] == HTTPStatus.OK],
+            "description": "opened is an open's, openable a grab's; all others say why nothing was or would be won.",
+        },
         "amount_fen": {**FEN, "minimum": 1, "description": "Where the user holds a share, as seq and last."},
         "seq": SEQ,
         "last": {**BOOL, "description": "Whether it was the last share."},
-        "opens_at": INSTANT,
+        "opens_at": {**OPENS_AT, "description": "With not_started: nobody can open it before."},
         "password_required": {**BOOL, "description": "With openable and wrong_password: an open must give a password."},
         "detail": {"type": "string", "description": "With not_invited: who may open it."},
         "tries_left": {
@@ -194,24 +215,30 @@ RESULT: Final = _object(
     closed=False,
 )
 
-WALLET: Final = _object({"user": USER, "balance_fen": FEN})
+WALLET: Final = _object({"user": {**USER, "description": "Whose it is."}, "balance_fen": FEN})
 ENTRY: Final = _object(
     {
-        "entry_id": {"type": "string"},
-        "order_no": {"type": "string"},
-        "kind": {"type": "string", "description": "deposit, fund, claim, refund, claim_outside; there may be more."},
+        "entry_id": {"type": "string", "description": "Names this entry; the same in every answer."},
+        "order_no": {"type": "string", "description": "The number of the transfer: money moves once under it."},
+        "kind": {
+            "type": "string",
+            "description": "deposit: money came in from outside. fund: the user sent an envelope, and its total left "
+            "the wallet. claim: a share that the user opened came in. refund: what was left of an envelope that the "
+            "user sent came back. claim_outside: a share that the user opened was paid to them by a payment channel, "
+            "and the wallet holds what it held. There may be more kinds.",
+        },
         "amount_fen": SIGNED_FEN,
         "envelope_id": {**ID, "type": ["string", "null"]},
-        "at": INSTANT,
+        "at": {**INSTANT, "description": "When the money moved."},
     }
 )
 _COUNT: Final[Schema] = {"type": "integer", "minimum": 0}
 TOTALS: Final = _object(
     {
-        "year": {"type": "integer"},
-        "received_count": _COUNT,
+        "year": {"type": "integer", "description": "As asked, in the installation's time zone."},
+        "received_count": {**_COUNT, "description": "How many shares the user opened."},
         "received_fen": FEN,
-        "sent_count": _COUNT,
+        "sent_count": {**_COUNT, "description": "How many envelopes the user sent."},
         "sent_fen": FEN,
         "refunded_fen": {**FEN, "description": "What came back of envelopes that the user sent."},
     }
@@ -234,7 +261,7 @@ MINE: Final = _object(
             name: _ENVELOPE[name]
             for name in ("sender", "kind", "greeting", "total_fen", "count", "opens_at", "expires_at")
         },
-        "claimed_count": {"type": "integer", "minimum": 0},
+        "claimed_count": _OPENED,
         "claimed_fen": FEN,
         "refund_fen": {**FEN, "description": "Once what was left has gone back to the sender."},
         "best_luck": {
@@ -260,7 +287,14 @@ MINE: Final = _object(
 
 
 def _page(item: str, **more: Schema) -> Schema:
-    members = {"items": {"type": "array", "items": ref(item)}, "next_cursor": {"type": ["string", "null"]}, **more}
+    members = {
+        "items": {"type": "array", "items": ref(item), "description": "Newest first."},
+        "next_cursor": {
+            "type": ["string", "null"],
+            "description": "For the page after this one; null if there is none.",
+        },
+        **more,
+    }
     return _object(members, optional=tuple(more))
 
 
@@ -273,27 +307,36 @@ INCOMPLETE: Final[Schema] = {
 
 PROBLEM: Final = _object(
     {
-        "type": {"type": "string", "format": "uri-reference"},
-        "title": {"type": "string"},
-        "status": {"type": "integer", "minimum": 400, "maximum": 599},
-        "detail": {"type": "string"},
-        "code": {"type": "string", "enum": sorted(PROBLEMS)},
+        "type": {"type": "string", "format": "uri-reference", "description": "Where the code is explained."},
+        "title": {"type": "string", "description": "The code as a sentence, for people; may change."},
+        "status": {"type": "integer", "minimum": 400, "maximum": 599, "description": "That of the answer."},
+        "detail": {"type": "string", "description": "What it was this time, for people; may change."},
+        "code": {"type": "string", "enum": sorted(PROBLEMS), "description": "Programs decide by it."},
         "retry": {
             "type": "string", "enum": [*Retry],
             "description": " ".join(f"{word}: {text}" for word, text in ADVICE.items()),
         },
-        "request_id": {"type": "string"},
-        "result": {"type": "string", "enum": [one for one in Outcome if STATUS_OF[one] != HTTPStatus.OK]},
+        "request_id": {"type": "string", "description": "Operators find the request in their logs by it."},
+        "result": {
+            "type": "string", "enum": [one for one in Outcome if STATUS_OF[one] != HTTPStatus.OK],
+            "description": "Of a grab, an open or a cancel whose outcome is a problem.",
+        },
     },
     optional=("result",),
 )  # fmt: skip
-PLAY_USERS: Final = _object({"users": {"type": "array", "items": USER, "minItems": 1}})
-PLAY_USER: Final = _object({"user": {"type": "string"}})
-PLAY_TOKEN: Final = _object({"user": USER, "token": {"type": "string"}, "expires_at": INSTANT})
-HEALTH: Final = _object({"status": {"type": "string", "const": "ok"}})
+PLAY_USERS: Final = _object({"users": {"type": "array", "items": USER, "minItems": 1, "description": "To play with."}})
+PLAY_USER: Final = _object({"user": {"type": "string", "description": "One of those to play with."}})
+PLAY_TOKEN: Final = _object(
+    {
+        "user": {**USER, "description": "Whose token it is."},
+        "token": {"type": "string", "description": "For the header Authorization: Bearer."},
+        "expires_at": {**INSTANT, "description": "Refused from then on."},
+    }
+)
+HEALTH: Final = _object({"status": {"type": "string", "const": "ok", "description": "The process answers."}})
 READINESS: Final = _object(
     {
-        "status": {"type": "string", "const": "ready"},
+        "status": {"type": "string", "const": "ready", "description": "Users can be served."},
         "sets_away": {"type": "integer", "minimum": 0, "description": "SETs of which no server can be called now."},
         "wallet_away": {"type": "boolean", "const": True, "description": "Creates and balances are refused."},
         "sandbox_now": {**INSTANT, "description": "What time it is in a sandbox; only there."},

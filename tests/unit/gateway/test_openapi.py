@@ -212,6 +212,31 @@ def test_the_page():
     assert not re.search(r"<script|<link|<img|@import|url\(|https?://", page)
 
 
+def test_the_page_has_every_field() -> None:
+    """The page explains each body: every field of every object; a type that is an object leads to it."""
+    page = render_docs(SPEC)
+    for name, schema in SCHEMAS.items():
+        section = page.partition(f'<h3 id="{name}">')[2].partition("<h3 ")[0]
+        for field in schema.get("properties", ()):
+            assert f"<tr><td><code>{field}</code></td>" in section, (name, field)
+    assert set(re.findall(r'href="#([A-Z]\w+)"', page)) <= set(re.findall(r'<h3 id="(\w+)"', page))
+    create = page.partition('<h2 id="createEnvelope">')[2].partition("<h2 ")[0]
+    assert "<td><code>expires_in_s</code></td><td>integer or null, may be missing</td><td>Seconds it stays" in create
+    assert '<tr><td><code>kind</code></td><td><a href="#Kind"><code>Kind</code></a></td><td>Shares by luck' in create
+    assert 'Made, now or before: <a href="#Envelope">' in create
+
+
+def test_every_field_has_a_meaning() -> None:
+    """No field of an object is without words."""
+    mute = [
+        f"{name}.{field}"
+        for name, schema in SCHEMAS.items()
+        for field, one in schema.get("properties", {}).items()
+        if not one.get("description")
+    ]
+    assert mute == []
+
+
 def test_every_event_is_a_webhook() -> None:
     """A generated client has a type for each event: its attributes, and what it says."""
     found = SPEC
