@@ -77,12 +77,30 @@ def hold(file: File, cache_control: str, *, vary: str = hdrs.ACCEPT_ENCODING, mo
 
 def accepts(headers: list[str] | tuple[str, ...], wanted: str) -> bool:
     """Say whether a list such as `Accept` names `wanted` itself, and does not give it the weight 0."""
+    return _named(headers, wanted) is True
+
+
+def takes(headers: list[str] | tuple[str, ...], media: str) -> bool:
+    """Say whether a client whose `Accept` this is takes `media`, by name or as one of a range (RFC 9110, 12.5.1).
+
+    Without the header it takes anything.
+    """
+    if not any(one.strip() for one in headers):
+        return True
+    of_all = (media, f"{media.partition('/')[0]}/*", "*/*")
+    # The most specific range counts: `text/html;q=0, */*` is anything but HTML.
+    said = (_named(headers, one) for one in of_all)
+    return next((one for one in said if one is not None), False)
+
+
+def _named(headers: list[str] | tuple[str, ...], wanted: str) -> bool | None:
+    """Say whether what a list names has a weight above 0; None if it does not name it."""
     for one in ",".join(headers).lower().split(","):
         name, _, rest = one.partition(";")
         if name.strip() == wanted:
             weight = rest.strip().removeprefix("q=")
             return weight.strip("0.") != "" or not rest.strip().startswith("q=")
-    return False
+    return None
 
 
 def _matches(headers: list[str] | tuple[str, ...], etags: tuple[str, ...]) -> bool:

@@ -11,7 +11,7 @@ from errors import Refused
 from gateway.http.answer import Answer
 from gateway.http.request import Request
 from gateway.resources import Operations, Resource
-from gateway.site.answers import IMMUTABLE, REVALIDATE, Held, accepts, hold
+from gateway.site.answers import IMMUTABLE, REVALIDATE, Held, accepts, hold, takes
 from gateway.site.files import FOLDER, HASH_CHARS, INDEX, File, compress, read_files
 from gateway.site.page import ASSETS, policy, render
 
@@ -21,7 +21,7 @@ _ROOT: Final = ("app.js", "screens/home.js", "screens/signin.js")
 _SHARED: Final = ("app.js", "screens/envelope.js")
 """The modules with which a page begins."""
 _HTML: Final = "text/html; charset=utf-8"
-_ACCEPTED: Final = "text/html"
+_MEDIA: Final = "text/html"
 _VARY: Final = f"{hdrs.ACCEPT}, {hdrs.ACCEPT_ENCODING}"
 
 
@@ -57,11 +57,17 @@ class Site:
         return self._page if shared or path == "/" else None
 
     async def page(self, request: Request, resource: Resource) -> Answer:
-        """Return the index to a browser; raises Refused `route_not_found` for a client that does not ask for HTML."""
-        # Only who names text/html: a program that takes anything (`*/*`) is told where the API is.
-        if not accepts(request.headers.getall(hdrs.ACCEPT, ()), _ACCEPTED):
+        """Return the index; raises Refused `route_not_found` for a client that does not want HTML.
+
+        A share link is pasted into chats, and opened by their previews and by checks that take anything (`*/*`, HEAD,
+        no header at all). The root is for who names text/html: a program that was given it for the API's address is
+        told where the API is.
+        """
+        given = request.headers.getall(hdrs.ACCEPT, ())
+        root = resource.id_text == "/"
+        if not (accepts(given, _MEDIA) if root else takes(given, _MEDIA)):
             raise Refused("route_not_found", "there is nothing at this path but a page for browsers; see /docs")
-        return (self._root if resource.id_text == "/" else self._shared).answer(request)
+        return (self._root if root else self._shared).answer(request)
 
     async def asset(self, request: Request, resource: Resource) -> Answer:
         """Return a file."""

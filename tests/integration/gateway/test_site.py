@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import json
 import re
 from collections.abc import AsyncIterator
 
@@ -58,12 +59,26 @@ async def test_a_browser_gets_the_page(door: Door, browser: aiohttp.ClientSessio
     assert "unsafe" not in told
 
 
-async def test_a_program_gets_a_problem(door: Door) -> None:
-    """Who does not ask for HTML by name hears what it heard before there was a page."""
-    for path in ("/", "/s/Axyz"):
-        status, headers, problem = await door.call("GET", path)
-        assert (status, problem["code"]) == (404, "route_not_found")
-        assert headers["Content-Type"] == "application/problem+json"
+async def test_a_share_link_is_there_for_previews_and_checks(door: Door, browser: aiohttp.ClientSession) -> None:
+    """At a share link who takes anything, names nothing, or asks for the head alone has the page, as a browser has."""
+    url = f"{door.url}/s/Axyz"
+    for accept in ("*/*", "", "text/*;q=0.5", "application/json, text/plain, */*"):
+        answer, page = await get(browser, url, Accept=accept)
+        assert (answer.status, answer.headers["Content-Type"]) == (200, "text/html; charset=utf-8"), accept
+        assert b'<base href="../">' in page
+    async with browser.head(url, skip_auto_headers=("Accept",)) as answer:
+        assert answer.status == 200
+        assert int(answer.headers["Content-Length"]) > 0
+    async with browser.get(url, skip_auto_headers=("Accept",)) as answer:
+        assert answer.status == 200
+
+
+async def test_a_program_gets_a_problem(door: Door, browser: aiohttp.ClientSession) -> None:
+    """Who does not ask for HTML by name at the root, or does not take it at a share link, hears where the API is."""
+    for path, accept in (("/", "*/*"), ("/", "application/json"), ("/s/Axyz", "application/json")):
+        answer, body = await get(browser, door.url + path, Accept=accept)
+        assert (answer.status, json.loads(body)["code"]) == (404, "route_not_found")
+        assert answer.headers["Content-Type"] == "application/problem+json"
     for method in ("POST", "PUT", "DELETE"):
         status, headers, problem = await door.call(method, "/")
         assert (status, problem["code"], headers["Allow"]) == (405, "method_not_allowed", "GET, HEAD")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from errors import InvariantBroken, Refused
-from gateway.site.answers import accepts
+from gateway.site.answers import accepts, takes
 from gateway.site.files import FOLDER, INDEX, read_files
 from gateway.site.page import import_map, needed, policy, read_origins, render
 from gateway.site.site import Site
@@ -140,6 +140,19 @@ def test_origins_are_exact(text: str) -> None:
 def test_what_a_client_accepts(header: str, yes: bool) -> None:
     """Only what is named, and not with the weight 0."""
     assert accepts([header], "gzip") is yes
+
+
+@pytest.mark.parametrize(
+    ("headers", "yes"),
+    [
+        ([], True), ([""], True), (["*/*"], True), (["text/html"], True), (["TEXT/*;q=0.1"], True),
+        (["application/json", "*/*;q=0.1"], True), (["application/json"], False), (["image/*, text/plain"], False),
+        (["text/html;q=0, */*"], False), (["*/*;q=0.0"], False), (["text/*;q=0, text/html"], True),
+    ],
+)  # fmt: skip
+def test_what_a_client_takes(headers: list[str], yes: bool) -> None:
+    """Anything without the header; else what the most specific range that fits says."""
+    assert takes(headers, "text/html") is yes
 
 
 def test_both_ways_into_the_dark_are_the_same() -> None:
