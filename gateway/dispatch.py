@@ -20,7 +20,7 @@ from gateway.http.answer import Answer
 from gateway.http.request import Request
 from gateway.http.request_ids import X_REQUEST_ID, is_fit
 from gateway.limits import REQUESTS
-from gateway.problem_answers import problem_answer
+from gateway.problem_answers import clock_note, problem_answer
 from gateway.request_metrics import RequestMetrics
 from gateway.resources import Elsewhere, Handler, Resource, Resources
 from gateway.routes import NO_ROUTE
@@ -52,8 +52,13 @@ class Dispatcher:
         metrics: RequestMetrics,
         set_of: Callable[[int], str] = lambda _: "",
         elsewhere: Elsewhere = lambda _: None,
+        sandbox_now: Callable[[], str] | None = None,
     ) -> None:
-        """`set_of` names the SET of an envelope, for the log; `elsewhere` finds paths that are no routes."""
+        """`set_of` names the SET of an envelope, for the log; `elsewhere` finds paths that are no routes.
+
+        `sandbox_now` tells the time of a sandbox: refusals that go by its clock say so.
+        """
+        self._sandbox_now = sandbox_now
         self._resources = Resources(handlers, elsewhere)
         self._metrics = metrics
         self._failures = FailureLog(set_of)
@@ -83,6 +88,8 @@ class Dispatcher:
             status = answer.status
         except HongbaoError as error:
             accepted = request.headers.get(hdrs.ACCEPT_LANGUAGE, "")
+            if self._sandbox_now is not None:
+                error.detail += clock_note(error, self._sandbox_now)
             answer = problem_answer(error, request_id, operation, resource.methods if resource else (), accepted)
             status = answer.status
             if status >= HTTPStatus.INTERNAL_SERVER_ERROR:

@@ -1,12 +1,13 @@
 """An error as the client gets it: problem+json (RFC 9457) by the table in `gateway.problems`."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
 from errors import HongbaoError, Unavailable
 from gateway.http.answer import PROBLEM, Answer, encode_json
+from gateway.identity.token_faults import NOT_YET
 from gateway.problems import WITH_RETRY_AFTER, problem_of, public_code
 from gateway.titles import CHINESE, ENGLISH, language_of, title_of
 
@@ -15,6 +16,7 @@ _CLOSING_CODES: Final = frozenset({"malformed_http"})
 """After these statuses and codes the rest of the request cannot be read or is not wanted: the connection ends."""
 _IN_CHINESE: Final = b"Content-Language: zh\r\n"
 _NO_TOKEN: Final = frozenset({"token_missing", "metrics_key_missing"})
+_BY_CLOCK: Final = frozenset({"token_expired", "opens_at_out_of_range"})
 _OUTCOMES: Final = frozenset({"busy", "not_found"})
 """Outcomes that are problems over HTTP; open and grab repeat them in `result`."""
 _OUTCOME_OPERATIONS: Final = frozenset({"openEnvelope", "grabEnvelope"})
@@ -51,6 +53,16 @@ def problem_answer(
         headers += f"Allow: {', '.join(methods)}\r\n".encode()
     close = row.status in _CLOSING_STATUSES or error.code in _CLOSING_CODES
     return Answer(row.status, encode_json(body), PROBLEM, headers=headers, close=close)
+
+
+def clock_note(error: HongbaoError, sandbox_now: Callable[[], str]) -> str:
+    """Return what is added in a sandbox to a refusal that goes by the clock; "" for every other one.
+
+    Whoever makes a token or an `opens_at` by their machine's clock cannot tell from the refusal alone what is wrong.
+    """
+    if error.code not in _BY_CLOCK and not error.detail.endswith(NOT_YET):
+        return ""
+    return f". This sandbox goes by a clock of its own, which is at {sandbox_now()} (`sandbox_now` of /readyz)"
 
 
 def _challenge(code: str) -> bytes:

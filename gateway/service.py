@@ -180,6 +180,7 @@ class Gateway:
     def __init__(self, settings: GatewaySettings, clock: Clock | None = None) -> None:
         self.settings = settings
         self.clock = clock or clock_at(settings.sandbox_clock)
+        self.sandbox_now = (lambda: write_instant(self.clock.now_ms())) if settings.sandbox_clock else None
         self.request_metrics = RequestMetrics()
         self.origins = Origins(settings.cors_origins)
         self.refusals = CrossOriginRefusals(self.origins) if self.origins else Refusals()
@@ -258,6 +259,7 @@ class Gateway:
                 self.request_metrics,
                 lambda one: sets.topology.set_for(one).name,
                 lambda path: self.site.operations_of(path) or self.handbook.operations_of(path),
+                self.sandbox_now,
             )
             dispatcher: Dispatching = plain if self.tracer is None else TracedRequests(plain, self.sampler, self.tracer)
             connections = ConnectionFactory(
@@ -304,7 +306,7 @@ class Gateway:
             self.request_metrics,
             settings.metrics_key,
             handbook=bool(self.handbook),
-            sandbox_now=(lambda: write_instant(self.clock.now_ms())) if settings.sandbox_clock else None,
+            sandbox_now=self.sandbox_now,
         )
         share_tokens, calendar = ShareTokens(settings.share_key), Calendar(self.clock)
         live = LiveHandlers(tokens, rates, Targets(sets, calendar, share_tokens), hub)

@@ -1,5 +1,6 @@
 """The dispatcher: what it remembers of paths must change no answer and must stay small."""
 
+import json
 from types import SimpleNamespace
 
 import pytest
@@ -7,10 +8,12 @@ from aiohttp.streams import EMPTY_PAYLOAD
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
+from errors import Refused
 from gateway import resources as module
 from gateway.dispatch import Dispatcher
 from gateway.http.answer import Answer
 from gateway.http.request import Request
+from gateway.identity.token_faults import NOT_YET, TOO_LONG, invalid
 from gateway.request_metrics import RequestMetrics
 from gateway.resources import Resource
 
@@ -71,3 +74,28 @@ async def test_few_paths_are_remembered_and_short_ones_only(monkeypatch: pytest.
     assert resources.cache_info() == before
     await dispatcher.serve(request("POST", "/v1/envelopes/9/open"))
     assert resources.cache_info().hits == before.hits + 1
+
+
+@pytest.mark.parametrize(
+    ("error", "noted"),
+    [
+        (Refused("token_expired", "it has expired"), True),
+        (Refused("opens_at_out_of_range", "opens_at must be in the next 5 days"), True),
+        (invalid(NOT_YET), True),
+        (invalid(TOO_LONG), False),
+        (Refused("malformed_json", "no JSON"), False),
+    ],
+)
+async def test_in_a_sandbox_a_refusal_by_the_clock_says_by_which(error: Refused, noted: bool) -> None:
+    """Whoever goes by their machine's clock hears what time it is in the sandbox, and where to read it; only there."""
+    why = error.detail
+
+    async def handler(*_: object) -> Answer:
+        raise Refused(error.code, why)
+
+    details = []
+    for now in (None, lambda: "2026-11-29T04:51:00.000Z"):
+        dispatcher = Dispatcher({"getHealth": handler}, RequestMetrics(), sandbox_now=now)
+        details.append(json.loads((await dispatcher.serve(request("GET", "/healthz"))).body)["detail"])
+    note = ". This sandbox goes by a clock of its own, which is at 2026-11-29T04:51:00.000Z (`sandbox_now` of /readyz)"
+    assert details == [why, why + note * noted]
