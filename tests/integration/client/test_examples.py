@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import json
+import os
 import re
 import subprocess
 import sys
@@ -41,6 +42,33 @@ def installed_alone(folder: Path) -> str:
         assert "hongbao_client/py.typed" in packed.namelist()
         packed.extractall(folder / "site")
     return str(folder / "site")
+
+
+def test_the_first_envelope_of_the_readme(stack: RealStack, tmp_path: Path) -> None:
+    """Its lines, as a reader types them: alice sends, bob opens by the share ID, and the link is there for people."""
+    by_hand = (CHECKOUT / "README.md").read_text().partition("The same by hand")[2]
+    found = re.search(r"^(?:    .*\n)+", by_hand, re.MULTILINE)
+    assert found
+    (tmp_path / "run").write_text(f'#!/bin/sh\nexec {sys.executable} -P -m cli "$@"\n')
+    (tmp_path / "run").chmod(0o700)
+    typed = found[0].replace("localhost:8080", stack.gateway_url.removeprefix("http://"))
+    done = subprocess.run(
+        ["bash", "-eu"],
+        input=f'{typed}\ncurl -s -o page -w "%{{http_code}}\\n" "{stack.gateway_url}/s/$S"\n',
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT), "HONGBAO_DATA": str(stack.data)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LIMIT_S,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    deposit, envelope, link, opened, wallet, page = done.stdout.splitlines()
+    assert deposit.startswith("alice has ")
+    assert link == f"{stack.gateway_url}/s/{json.loads(envelope)['share_id']}"
+    assert json.loads(opened)["result"] == "opened"
+    assert json.loads(wallet)["user"] == "bob"
+    assert page == "200"
 
 
 @pytest.mark.parametrize("alone", [False, True])
