@@ -45,7 +45,8 @@ class _Watched:
             self._since = asked
         self._missed += 1
         if self._missed == SILENT_ROUNDS:
+            silent_s = time.monotonic() - self._since
             notify(
-                f"{self._part.name} runs and has not answered for {time.monotonic() - self._since:.0f} s (process "
-                f"{pid}); it is left as it is: see its log, {self._part.log.path}"
+                f"{self._part.name} runs and has not answered for {silent_s:.0f} s (process {pid}); it is left as it "
+                f"is. It may be busy, as this machine may be; its log is {self._part.log.path}"
             )
