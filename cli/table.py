@@ -23,7 +23,7 @@ COMMANDS = {
     "Use": {
         "token": Entry("cli.commands.token", "make bearer tokens for users"),
         "deposit": Entry("cli.commands.deposit", "put money into a user's wallet, once per order number"),
-        "clock": Entry("cli.commands.clock", "show the clock of a sandbox, and move it ahead"),
+        "clock": Entry("cli.commands.clock", "show what time it is; move the clock of a sandbox ahead"),
         "completion": Entry("cli.commands.completion", "let bash, zsh or fish complete commands and options"),
     },
     "Operate": {

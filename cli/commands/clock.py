@@ -21,9 +21,13 @@ from local.clock_move import Moved
 from rotation.free_names import free_names
 from rotation.wiring import rotations
 from runtime.reporting import data_option, json_option, print_report, working
+from runtime.sandbox_clock import SandboxClock
 
 WAIT_S = 120.0
 """Of the many envelopes of a load test some thousand are closed and paid in a second; rotating a month takes longer."""
+
+
+_NEVER_MOVED = "; this is no sandbox (./run --sandbox --data FOLDER), and its clock is never moved"
 
 
 class ClockCommand(click.Command):
@@ -55,16 +59,17 @@ def _read(ctx: click.Context, parameter: click.Parameter | None, text: str | Non
 @data_option
 @json_option
 def command(*, by: timedelta | None, wait_s: float, data: Path | None, as_json: bool) -> None:
-    """Show what time it is in a sandbox, or move its clock ahead: +24h, +90m, +3d, +1d12h.
+    """Show what time it is, or move the clock of a sandbox ahead: +24h, +90m, +3d, +1d12h.
 
     What becomes due happens as it would: envelopes expire, what is left goes back, those that open later can be opened,
     a new business day has its own tables and limits. The command ends when that is done; exit status 1 if some of it is
-    still on its way. A real installation is refused: its clock is the machine's.
+    still on its way. In a real installation a move is refused: its clock is the machine's.
     """
     access = find(data)
     if by is None:
         now = clock_move.show(access)
-        print_report(msgspec.to_builtins(now), as_json=as_json, show=now.sentence())
+        sandbox = isinstance(access.clock, SandboxClock)
+        print_report(msgspec.to_builtins(now), as_json=as_json, show=now.sentence() + ("" if sandbox else _NEVER_MOVED))
         return
     with working("moving the clock") as status:
         folder, room = data_folder.locate(data), partial(_make_room, access)
