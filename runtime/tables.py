@@ -18,18 +18,19 @@ INDENT = 2
 _GAP = 2
 
 
-def print_table(console: Console, table: Table) -> None:
+def print_table(console: Console, table: Table, *, readable: int = READABLE) -> None:
     """Print a table in which no identifier and no number is cut or broken, whatever the width of the console.
 
     A column is at least as wide as its longest word, or as its longest cell if it is `no_wrap`. If the console is too
     narrow for all columns beside each other, each row takes several lines, the columns in the same places in all rows.
     Only a word that is wider than the console by itself goes beyond it, and the terminal wraps that line.
+    `readable`: characters a line that a text gets at least before that.
     """
     least = []
     for column in table.columns:
         column.overflow = "fold"
         least.append(_narrowest(console, column))
-        column.min_width = max(least[-1], min(READABLE, _widest(console, column)))
+        column.min_width = max(least[-1], min(readable, _widest(console, column)))
     spare = console.width - Measurement.get(console, console.options.update_width(UNLIMITED), table).minimum
     if spare >= 0:
         # Rich's own widths may be a little more than there is room for.

@@ -84,18 +84,30 @@ def _print(found: list[Held], *, as_json: bool, removed: bool) -> None:
     sys.exit(1 if any(one.code for one in found) else 0)
 
 
+_READABLE = 16
+"""Its texts are short, so that a row takes several lines only on a terminal that is narrower than 80 columns."""
+
+
 def _show(found: list[Held], console: Console, *, removed: bool) -> None:
     gone = "removed" if removed else "past it"
-    right = {"justify": "right"}
-    table = Table("kind", "held", Column("size", **right), "oldest", "rule", gone, Column("size", **right))  # type: ignore[arg-type]
+    any_gone = any(one.code or one.past for one in found)
+    head: tuple[str | Column, ...] = (
+        "kind",
+        "held",
+        Column("size", justify="right"),
+        "oldest",
+        "rule",
+        *([gone] if any_gone else []),
+    )
+    table = Table(*head, box=None, pad_edge=False)
     for one in found:
         if one.code:
-            table.add_row(one.kind, "?", "", "", one.rule, one.why, "")
+            table.add_row(one.kind, "?", "", "", one.rule, one.why)
             continue
         oldest = "" if one.oldest is None else f"{one.oldest:%Y-%m-%d}"
-        past = (f"{one.past:,}", _mb(one.past_bytes)) if one.past else ("", "")
+        past = [f"{one.past:,} ({_mb(one.past_bytes)})" if one.past else ""] if any_gone else []
         table.add_row(one.kind, f"{one.items:,}", _mb(one.bytes), oldest, one.rule, *past)
-    print_table(console, table)
+    print_table(console, table, readable=_READABLE)
     items = sum(one.past for one in found)
     size = _mb(sum(one.past_bytes for one in found))
     if removed:

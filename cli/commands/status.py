@@ -12,10 +12,13 @@ from rich.table import Table
 
 from installation import data_folder
 from installation.finding import find_current
-from local.status import Status, status
+from local.status import PartStatus, Status, status
 from runtime.reporting import data_option, json_option, print_report, working
 from runtime.tables import print_table
 from runtime.wording import counted
+
+_SOCKET = "socket"
+"""In the place of a path, which stands below the table."""
 
 
 @click.command("status")
@@ -45,10 +48,17 @@ def _show(found: Status, console: Console) -> None:
     for one in found.parts:
         answers = "[green]yes[/]" if one.answers else f"[bold red]no[/] {one.detail}"
         process = (str(one.pid), _age(one.since, now), str(one.restarts or "")) if found.pid else ()
-        parts.add_row(one.name, answers, one.address, *process)
+        parts.add_row(one.name, answers, _SOCKET if _is_path(one) else one.address, *process)
     print_table(console, parts)
+    for one in filter(_is_path, found.parts):
+        console.print(f"{_SOCKET} of {one.name}: {one.address}", highlight=False, soft_wrap=True)
     for set_ in found.sets:
         console.print(f"{set_.name}: {_service(set_.paused, set_.drained)}; {_days(set_.days_ahead)}", highlight=False)
+
+
+def _is_path(one: PartStatus) -> bool:
+    """Say whether a part's address is a path: long as it may be, it would make each row of the table take two lines."""
+    return one.address.startswith("/")
 
 
 def _service(paused: bool, drained: list[str]) -> str:

@@ -3,6 +3,7 @@
 import io
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from importlib import util
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,24 @@ from click.testing import CliRunner
 from rich.console import Console
 from rich.table import Column, Table
 
-from cli.commands import archive, backup_text, dba, events, events_text, payout, rotate_text, status, topology
+from cli.commands import (
+    archive,
+    backup_text,
+    dba,
+    events,
+    events_text,
+    payout,
+    retention,
+    rotate_text,
+    status,
+    topology,
+)
 from cli.table import COMMANDS, main
 from events.event import Event
 from events.webhook.addresses import PRIVATE
 from inspection.hot import Hot
 from local.status import PartStatus, SetStatus, Status
+from retention.held import Held
 from runtime import wording
 from runtime.reporting import print_output, print_report
 from runtime.tables import print_table
@@ -133,6 +146,28 @@ def test_a_table_fits_sixty_columns(name: str) -> None:
     printed(show, found, Console(file=output, force_terminal=True, width=60, color_system=None, legacy_windows=False))
     wide = [line.rstrip() for line in output.getvalue().splitlines() if len(line.rstrip()) > 60]
     assert [line for line in wide if len(line.split()) > 1] == []
+
+
+def test_a_row_of_a_common_table_is_a_line_of_eighty_columns() -> None:
+    """A part of `status` takes one line however long a socket's path is; `retention show` folds its texts alone."""
+    output = io.StringIO()
+    status._show(STATUS, Console(file=output, width=80, color_system=None))
+    lines = [line.rstrip() for line in output.getvalue().splitlines()]
+    assert "part            answers  address          process  up for" in lines[1]
+    assert lines[1].endswith("restarts")
+    assert lines[3].startswith("memcached       no       socket           4712")
+    assert lines[4] == "socket of memcached: /var/lib/hongbao-data/memcached/socket"
+    kept = Held("logs of parts that are gone", "logs", "30 days after the last line", items=1_234, bytes=123_400_000)
+    oldest = datetime(2025, 11, 21, tzinfo=UTC)
+    past = Held("journals", "journal", "400 days", items=9, bytes=1, oldest=oldest, past=9, past_bytes=5_600_000)
+    for found, last in (([kept], "rule"), ([kept, past], "past it")):
+        output = io.StringIO()
+        retention._show(found, Console(file=output, width=80, color_system=None), removed=False)
+        (head, *rest) = [line.rstrip() for line in output.getvalue().splitlines()]
+        assert head.startswith("kind ")
+        assert head.endswith(last)
+        assert all(len(line) <= 80 for line in rest)
+    assert "9 (5.6 MB)" in output.getvalue()
 
 
 def test_a_folded_row_keeps_its_columns_in_place() -> None:
