@@ -12,6 +12,7 @@ import pytest
 
 from machine.checkout import CHECKOUT
 from tests.integration.gateway.fixtures import RealStack
+from tests.markdown_blocks import DOCS, blocks
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -152,7 +153,25 @@ async def test_typescript(stack: RealStack, tmp_path: Path) -> None:
         "--target", "es2022", "--module", "nodenext", "--moduleResolution", "nodenext", "--types", "node",
     ]  # fmt: skip
     await run(bin_ / "tsc", *options, "life.ts", cwd=tmp_path)
-    assert_lived(await run(node, "life.js", cwd=tmp_path, **await people(stack)))
+    them = await people(stack)
+    assert_lived(await run(node, "life.js", cwd=tmp_path, **them))
+    # The bot of docs/apps/yours.md, as its reader makes and compiles it.
+    (bot,) = [one.code for one in blocks(DOCS / "apps" / "yours.md") if one.language == "typescript"]
+    (tmp_path / "bot.ts").write_text(bot, encoding="utf-8")
+    (tmp_path / "schema.d.ts").rename(tmp_path / "hongbao.d.ts")
+    await run(
+        bin_ / "tsc",
+        "--strict",
+        "--target",
+        "es2022",
+        "--module",
+        "nodenext",
+        "--types",
+        "node",
+        "bot.ts",
+        cwd=tmp_path,
+    )
+    assert (await run(node, "bot.js", cwd=tmp_path, **them)).startswith("opened ")
 
 
 async def test_python(stack: RealStack, tmp_path: Path) -> None:
