@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from cli.commands import logs_text
 from errors import Refused
 from installation import data_folder
 from machine.logfile import LogFile
@@ -19,17 +20,20 @@ TICK_S = 0.2
 @click.argument("part", default=SUPERVISOR)
 @click.option("-f", "--follow", is_flag=True, help="Print new lines until Ctrl-C.")
 @click.option("-n", "--lines", default=20, show_default=True, type=click.IntRange(0), help="Old lines to print first.")
+@click.option("--text", is_flag=True, help="For people: time, level, what happened, name=value; not JSON.")
 @data_option
-def command(*, part: str, follow: bool, lines: int, data: Path | None) -> None:
+def command(*, part: str, follow: bool, lines: int, text: bool, data: Path | None) -> None:
     """Show the log of PART (set-1-a, wallet, gateway-1, postgres-set-1, …); without PART that of the supervisor.
 
     The supervisor logs starts and ends of all parts. Works whether or not anything runs.
     """
     log = LogFile(_log_of(data_folder.locate(data), part))
     at = log.size()
-    print_output(log.tail(lines) if lines else "")
-    for text in _following(log, at) if follow else ():
-        click.echo(text, nl=False)
+    old = log.tail(lines) if lines else ""
+    print_output("\n".join(map(logs_text.line, old.split("\n"))) if text else old)
+    new = _following(log, at) if follow else iter(())
+    for one in logs_text.lines(new) if text else new:
+        click.echo(one, nl=text)
 
 
 def _log_of(folder: data_folder.DataFolder, part: str) -> Path:

@@ -102,6 +102,7 @@ async def test_status_says_what_answers_and_what_is_out_of_service(server_folder
     gone = await hongbao(server_folder, "status")
     assert (gone.status, "nothing runs on" in gone.err) == (1, True)
     assert "memcached is back" in (await hongbao(server_folder, "logs", "supervisor")).out
+    assert " UTC info    memcached is back" in (await hongbao(server_folder, "logs", "--text")).out
     unknown = await hongbao(server_folder, "logs", "set-9-z")
     assert (unknown.status, "there are gateway-1, memcached" in unknown.err) == (1, True)
 

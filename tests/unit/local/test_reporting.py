@@ -20,6 +20,7 @@ from cli.commands import (
     dba,
     events,
     events_text,
+    logs_text,
     payout,
     retention,
     rotate_text,
@@ -168,6 +169,19 @@ def test_a_row_of_a_common_table_is_a_line_of_eighty_columns() -> None:
         assert head.endswith(last)
         assert all(len(line) <= 80 for line in rest)
     assert "9 (5.6 MB)" in output.getvalue()
+
+
+def test_a_log_for_people() -> None:
+    """Lines of JSON become time, level, event and the rest, however the file's pieces cut them; others stay."""
+    first = '{"room":"gateway","away":["set-1"],"event":"servers","process":"gateway","level":"info",'
+    chunks = [first, '"timestamp":"2026-11-27T17:39:26.131001Z"}\n2026-11-27 LOG: ready\n{"ev', 'ent":"a","why":"b c",']
+    more = ['"timestamp":"2026-11-27T17:39:27+00:00","exception":"Traceback\\n  x","level":"error"}\n[1]\nunfinished']
+    assert list(logs_text.lines(chunks + more)) == [
+        '2026-11-27 17:39:26 UTC info    servers room=gateway away=["set-1"]',
+        "2026-11-27 LOG: ready",
+        '2026-11-27 17:39:27 UTC error   a why="b c"\nTraceback\n  x',
+        "[1]",
+    ]
 
 
 def test_a_folded_row_keeps_its_columns_in_place() -> None:
