@@ -189,7 +189,9 @@ class Export:
         for read in (self._envelopes, self._shares, self._invitations):
             for one in self.at.sets:
                 for part in await day_parts(sets[one.name], one.slots_on):
-                    self.progress.at(f"{self.sums.records} records, looking through {part.day} of {one.name}")
+                    self.progress.at(
+                        f"{self.sums.records} records, still looking: {one.name}, the tables of {part.day}"
+                    )
                     with self._opened(sets, one, part) as source:
                         async for record in read(wallet, source, part):
                             yield record

@@ -60,7 +60,7 @@ async def survey(sessions: Sessions, user: str, progress: Progress) -> Found:
     found = Found(places=await sessions.wallet.fetchval(_PLACES, user))
     for name, connection in sessions.sets.items():
         for day in await days_of(sessions, name):
-            progress.at(f"looking through {day} of {name}")
+            progress.at(f"still looking: {name}, the tables of {day}")
             async with connection.transaction(readonly=True):
                 counts = await UserInTables(connection, day, user).count()
             if any(counts):
@@ -68,7 +68,7 @@ async def survey(sessions: Sessions, user: str, progress: Progress) -> Found:
         if apart := await connection.fetchval(_SET_APART, user):
             found.set_apart[name] = apart
     for one in await archives_of(sessions):
-        progress.at(f"looking through {one}")
+        progress.at(f"still looking: {one}")
         opened = await run_blocking(store.opened, sessions.at.archive, xx=one.xx, day=one.day, digest=one.digest)
         with UserInArchive(opened.where, user) as archived:
             counts = await archived.count()
