@@ -17,7 +17,8 @@ from tests.handbook_site import ROOT, build, build_said, build_seconds, handbook
 
 __all__ = ["handbook_site"]
 
-CPU_S = 30
+CPU_S = 120
+"""What would be an accident; it takes some 15 to 30, as busy as the machine is."""
 CONF = 'extensions = ["myst_parser", "handbook.extension"]\nhtml_theme = "basic"\nexclude_patterns = []\n'
 BUILDS = """
 import json, sys
@@ -49,8 +50,8 @@ def test_the_build_says_where_the_site_is(handbook_site: Path) -> None:
     assert "./run restart gateway-1" in what_next(FOLDER)
 
 
-def test_the_build_is_quick(handbook_site: Path) -> None:
-    """All pages take less than 30 s of CPU."""
+def test_the_build_does_not_run_away(handbook_site: Path) -> None:
+    """No page is made again for each word of another."""
     assert handbook_site.exists()
     assert build_seconds() < CPU_S
 
