@@ -4,6 +4,7 @@ from datetime import date
 
 from archive import place, store
 from archive.kept_in import SPOILT
+from archive.known import Known
 from archive.place import Archive
 from errors import Refused
 
@@ -12,7 +13,8 @@ def copy_archive(source: Archive, target: Archive, *, xx: int, day: date, digest
     """Copy one archive, checked whole before and after; returns whether it had to be. Durable on return. Blocks.
 
     `digest` is the one that the register names. The source is only read; an archive of the same digest that is whole at
-    the target is left alone. Raises Refused as `store.verified` of the source, and as `store.publish`.
+    the target is left alone. Raises Refused as `store.verified` of the source, and as `store.publish`: an archive of
+    another installation at the target is not replaced.
     """
     found = store.verified(source, xx=xx, day=day, digest=digest)
     manifest = found.manifest
@@ -27,5 +29,5 @@ def copy_archive(source: Archive, target: Archive, *, xx: int, day: date, digest
         for name in manifest.files:
             store.fetch(source, found, name, new / name)
         place.check_files(new, manifest)
-        store.publish(new, manifest, target)
+        store.publish(new, manifest, target, Known(frozenset({manifest.digest})))
     return True

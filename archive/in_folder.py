@@ -7,8 +7,9 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from archive import place, settling
+from archive import place, settling, standing
 from archive.kept_in import Opened
+from archive.known import Known
 from archive.manifest import Manifest, read, sign
 from errors import Refused
 
@@ -52,21 +53,28 @@ class InFolder:
         """Give a folder beside the archive's own; one process at a time."""
         return place.staging(self.root, xx=xx, day=day)
 
-    def publish(self, new: Path, manifest: Manifest, key: bytes, *, keep_old: bool) -> None:
+    def check_place(self, manifest: Manifest, key: bytes, known: Known) -> None:
+        """Look at what stands there, and at what a kill may have left beside it."""
+        final = place.folder_of(self.root, xx=manifest.xx, day=manifest.day)
+        for where in (final, place.replaced(final)):
+            standing.check_replaceable(where, key, manifest, known)
+
+    def publish(self, new: Path, manifest: Manifest, key: bytes, known: Known, *, keep_old: bool) -> None:
         """Rename the folder into place."""
+        self.check_place(manifest, key, known)
         signed = sign(manifest, key)
         place.publish(new, signed, self.root, xx=manifest.xx, day=manifest.day, keep_old=keep_old)
 
-    def discard_others(self, *, xx: int, day: date, digest: str) -> None:
+    def discard_others(self, key: bytes, known: Known, *, xx: int, day: date, digest: str) -> None:
         """Remove the archive that was replaced; raises OSError."""
         del digest  # the one in place has it: it was published before
         final = place.folder_of(self.root, xx=xx, day=day)
-        if place.replaced(final).exists():
+        if standing.is_known(place.replaced(final), key, known):
             place.discard_replaced(final)
 
-    def settle(self, key: bytes, *, xx: int, day: date, digest: str) -> None:
+    def settle(self, key: bytes, known: Known, *, xx: int, day: date, digest: str) -> None:
         """Put a replaced one back if it is the one that counts, else remove it."""
-        settling.settle(self.root, key, xx=xx, day=day, digest=digest)
+        settling.settle(self.root, key, known, xx=xx, day=day, digest=digest)
 
     def fetch(self, found: Opened, name: str, path: Path) -> None:
         """Copy the file."""

@@ -9,7 +9,7 @@ import hmac
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -92,6 +92,37 @@ def sign(manifest: Manifest, key: bytes) -> bytes:
     """Return the content of `manifest.json`."""
     inner = manifest.encode()
     return b'{"manifest": %b,\n"hmac_sha256": "%b"}\n' % (inner, _mac(inner, key).hex().encode())
+
+
+class Unproven(NamedTuple):
+    """What a manifest says of itself, whoever signed it. `content` is None if it cannot be read."""
+
+    inner: bytes
+    mac: bytes
+    content: Manifest | None
+
+    @property
+    def digest(self) -> str:
+        """The hex SHA-256 of the bytes that were signed."""
+        return hashlib.sha256(self.inner).hexdigest()
+
+    def is_signed(self, key: bytes) -> bool:
+        """Say whether it is signed with this key."""
+        return hmac.compare_digest(_mac(self.inner, key), self.mac)
+
+
+def unproven(folder: Path) -> Unproven | None:
+    """Return what the manifest in a folder says, unchecked: to find out whose it is. None if there is none to read."""
+    try:
+        with (folder / NAME).open("rb") as file:
+            signed = msgspec.json.decode(file.read(MANIFEST_BYTES + 1), type=_Signed)
+        inner, mac = bytes(signed.manifest), bytes.fromhex(signed.hmac_sha256)
+    except (OSError, *_UNREADABLE):
+        return None
+    try:
+        return Unproven(inner, mac, msgspec.json.decode(inner, type=Manifest))
+    except _UNREADABLE:
+        return Unproven(inner, mac, None)
 
 
 def read(folder: Path, key: bytes, *, xx: int, day: date) -> Manifest:
