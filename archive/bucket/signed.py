@@ -23,7 +23,7 @@ _HASH = hashlib.sha256().digest_size
 _UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 
 
-class Blocks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Blocks(msgspec.Struct, frozen=True):
     """The size of a block, and of each file the hashes of all its blocks, in hex."""
 
     size: int
