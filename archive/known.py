@@ -5,6 +5,7 @@ there may be the only copy of a day that somebody else has dropped. So nothing i
 here.
 """
 
+from collections import defaultdict
 from dataclasses import dataclass
 from datetime import date
 
@@ -12,9 +13,9 @@ from archive.register import NAMED
 from runtime.postgres import Connection
 
 _LOGGED = """
-SELECT DISTINCT found.digests[1] FROM operation_log,
+SELECT DISTINCT day, xx, found.digests[1] AS digest FROM operation_log,
     regexp_matches(proof, '"(?:manifest|before|after)" *: *"([0-9a-f]{64})"', 'g') AS found (digests)
-WHERE day = $1 AND xx = $2
+WHERE day IS NOT NULL AND xx IS NOT NULL AND ($1::date IS NULL OR day = $1) AND ($2::smallint IS NULL OR xx = $2)
 """
 """Scans operation_log, which has some lines for each day and database. Lock: none."""
 _ANNOUNCE = """
@@ -42,9 +43,17 @@ class Known:
 
 async def known_of(connection: Connection, *, xx: int, day: date) -> Known:
     """Return what this SET knows of the archives of a day and database."""
-    logged = {row[0] for row in await connection.fetch(_LOGGED, day, xx)}
+    logged = {row["digest"] for row in await connection.fetch(_LOGGED, day, xx)}
     named = await connection.fetchval(NAMED, day, xx)
     return Known(frozenset(logged | ({named} if named else set())), named is not None)
+
+
+async def all_known(connection: Connection) -> dict[tuple[date, int], frozenset[str]]:
+    """Return the digests that this SET's operation log has, by day and database."""
+    found: dict[tuple[date, int], set[str]] = defaultdict(set)
+    for row in await connection.fetch(_LOGGED, None, None):
+        found[row["day"], row["xx"]].add(row["digest"])
+    return {key: frozenset(digests) for key, digests in found.items()}
 
 
 async def announce(connection: Connection, *, xx: int, day: date, digest: str) -> None:

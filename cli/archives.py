@@ -5,6 +5,7 @@ from datetime import date
 from pathlib import Path
 
 from archive import store
+from archive.known import Known, all_known
 from archive.place import Archive
 from archive.register import read_register
 from errors import Refused
@@ -56,6 +57,16 @@ def select_archives(
         what = " and ".join([*([str(day)] if day else []), *([database_name(xx)] if xx is not None else [])])
         raise Refused("archive_missing", f"there is no archive of {what} in {archive.folder}")
     return selected
+
+
+async def known_archives(access: Access) -> dict[tuple[date, int], Known]:
+    """Return all digests that the operation logs of all SETs have had for each (day, database); raises Unavailable."""
+    found: dict[tuple[date, int], Known] = {}
+    for one in access.topology().sets:
+        async with postgres.asked(access.set_dsn(one.name, roles.OWNER)) as connection:
+            logged = await all_known(connection)
+        found |= {key: found.get(key, Known()) | Known(digests) for key, digests in logged.items()}
+    return found
 
 
 async def registered_archives(access: Access) -> dict[tuple[date, int], str]:

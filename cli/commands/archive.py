@@ -15,11 +15,19 @@ from rich.table import Table
 
 from archive import store
 from archive.copying import copy_archive
+from archive.known import Known
 from archive.place import Archive
 from archive.register import RegisterEntry, read_register
 from archive.restore import remove, restore
 from archive.verify import Verified, reread, verify_database
-from cli.archives import find_installed, open_archive, read_day, registered_archives, select_archives
+from cli.archives import (
+    find_installed,
+    known_archives,
+    open_archive,
+    read_day,
+    registered_archives,
+    select_archives,
+)
 from cli.job_record import on_record
 from envelope.money import yuan
 from errors import HongbaoError, Refused, Unavailable
@@ -118,13 +126,14 @@ def copy(*, place: str, day: str | None, database: str | None, data: Path | None
     target = Archive(store.root_of(place), archive.key)
     access = find_installed(data)
     known = asyncio.run(registered_archives(access)) if access else {}
+    before = asyncio.run(known_archives(access)) if access else {}
     found = []
     with _progress() as bar:
         selected = _selected(archive, day, database, known)
         task = bar.add_task("copying", total=len(selected))
         for its_day, xx in selected:
             bar.update(task, description=f"copying {its_day} {database_name(xx)}")
-            found.append(_copied(archive, target, xx, its_day, known.get((its_day, xx))))
+            found.append(_copied(archive, target, xx, its_day, known.get((its_day, xx)), before.get((its_day, xx))))
             bar.advance(task)
     copied = all(one["code"] is None for one in found)
     print_report(
@@ -134,10 +143,10 @@ def copy(*, place: str, day: str | None, database: str | None, data: Path | None
     sys.exit(0 if copied else 1)
 
 
-def _copied(archive: Archive, target: Archive, xx: int, day: date, digest: str | None) -> Result:
+def _copied(archive: Archive, target: Archive, xx: int, day: date, digest: str | None, known: Known | None) -> Result:
     row: Result = {"day": str(day), "database": database_name(xx), "code": None, "detail": None}
     try:
-        return row | {"new": copy_archive(archive, target, xx=xx, day=day, digest=digest)}
+        return row | {"new": copy_archive(archive, target, xx=xx, day=day, digest=digest, known=known)}
     except HongbaoError as error:
         return row | {"code": error.code, "detail": error.detail}
 
