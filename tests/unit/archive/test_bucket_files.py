@@ -38,8 +38,9 @@ def test_each_read_hears_of_its_own_fault() -> None:
 class _Watched(str):
     """A path that has another thread add a file while one looks whether it is to be forgotten."""
 
+    __slots__ = ("adding", "files")
+    adding: threading.Thread | None
     files: ArchiveFiles
-    adding: threading.Thread | None = None
 
     def startswith(self, *args: Any) -> bool:
         """Compare, once the other thread has added a file or waits for us."""
@@ -57,7 +58,7 @@ def test_a_file_is_added_while_another_archive_is_forgotten() -> None:
     bucket: Any = HalfAway()
     files = ArchiveFiles(bucket)
     path = _Watched(f"{ROOT}old/claim.parquet")
-    path.files = files
+    path.files, path.adding = files, None
     for one in (path, f"{ROOT}old/guest.parquet"):
         files.add(one, Known("old", 1, 1, b""))
     files.forget(f"{ROOT}old/")
