@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
@@ -60,11 +61,15 @@ def command() -> None:
 @data_option
 @json_option
 def list_(*, day: str | None, database: str | None, data: Path | None, as_json: bool) -> None:
-    """Show the archives and their manifests. Exit status 1 if one is not signed by our key."""
+    """Show the archives and their manifests.
+
+    Exit status 1 if one is not signed by our key, or if none is found and nothing is installed in the data folder.
+    """
     archive = open_archive(data)
     found = [_listed(archive, *one) for one in _selected(archive, day, database)]
-    print_report({"archives": found}, as_json=as_json, show=lambda console: _show_list(found, console))
-    sys.exit(0 if all(one["code"] is None for one in found) else 1)
+    unsure = "" if found or find_installed(data) else _unsure(archive)
+    print_report({"archives": found}, as_json=as_json, show=lambda console: _show_list(found, unsure, console))
+    sys.exit(0 if not unsure and all(one["code"] is None for one in found) else 1)
 
 
 @command.command("verify")
@@ -77,16 +82,19 @@ def verify(*, day: str | None, database: str | None, data: Path | None, as_json:
 
     While the tables of a date exist, its archive is read back into Postgres and compared row by row. For a date that is
     dropped, and while the SETs' Postgres servers are down, signature, files and the digests of all rows are checked
-    instead. Exit status 1 if one does not verify.
+    instead. Exit status 1 if one does not verify, or if no archive is found and no register could be read.
     """
     archive, installed = open_archive(data), find_installed(data)
     with on_record(data, Job.ARCHIVE_CHECK if installed and not (day or database) else None) as run:
         found, alone = asyncio.run(_verify(archive, day, database, installed))
         wrong = "; ".join(f"{one['day']} {one['database']}: {one['code']}" for one in found if one["code"])
         run.failure = wrong or alone
-    holds = not wrong
+    unsure = _unsure(archive) if not found and (alone or installed is None) else ""
+    holds = not wrong and not unsure
     print_report(
-        {"holds": holds, "archives": found}, as_json=as_json, show=lambda console: _show_verified(found, console)
+        {"holds": holds, "archives": found},
+        as_json=as_json,
+        show=lambda console: _show_verified(found, unsure, console),
     )
     sys.exit(0 if holds else 1)
 
@@ -120,7 +128,7 @@ def copy(*, place: str, day: str | None, database: str | None, data: Path | None
 
     For moving to another place: copy while days are still rotated into the old one, stop the rotation, copy again (what
     is there already is only checked), and name PLACE as `archive` in the installation file. Exit status 1 if one could
-    not be copied; the others are copied all the same.
+    not be copied (the others are copied all the same), or if there is none and no register could be read.
     """
     archive = open_archive(data)
     target = Archive(store.root_of(place), archive.key)
@@ -135,10 +143,11 @@ def copy(*, place: str, day: str | None, database: str | None, data: Path | None
             bar.update(task, description=f"copying {its_day} {database_name(xx)}")
             found.append(_copied(archive, target, xx, its_day, known.get((its_day, xx)), before.get((its_day, xx))))
             bar.advance(task)
-    copied = all(one["code"] is None for one in found)
+    unsure = "" if found or access else _unsure(archive)
+    copied = not unsure and all(one["code"] is None for one in found)
     print_report(
         {"copied": copied, "place": place, "archives": found}, as_json=as_json,
-        show=lambda console: _show_copied(found, place, console),
+        show=lambda console: _show_copied(found, place, unsure, console),
     )  # fmt: skip
     sys.exit(0 if copied else 1)
 
@@ -151,7 +160,16 @@ def _copied(archive: Archive, target: Archive, xx: int, day: date, digest: str |
         return row | {"code": error.code, "detail": error.detail}
 
 
-def _show_copied(found: list[Result], place: str, console: Console) -> None:
+def _unsure(archive: Archive) -> str:
+    """Say that nothing was found where no register could say whether something has to be there."""
+    missing = isinstance(archive.folder, Path) and not archive.folder.is_dir()
+    what = "there is no such folder" if missing else "no archive is there"
+    return f"{archive.folder}: {what}, and no register was asked: is it mounted, and is this the right data folder?"
+
+
+def _show_copied(found: list[Result], place: str, unsure: str, console: Console) -> None:
+    if unsure:
+        console.print(f"[red]{escape(unsure)}[/red]", highlight=False)
     for one in found:
         if one["code"] is not None:
             console.print(f"[red]{one['day']} {one['database']}: {one['code']}[/red] {one['detail']}", highlight=False)
@@ -270,9 +288,10 @@ def _show_progress(bar: Progress, task: TaskID, day: date, xx: int, kind: str, _
     bar.update(task, description=f"{day} {database_name(xx)} {kind}")
 
 
-def _show_list(found: list[Result], console: Console) -> None:
+def _show_list(found: list[Result], unsure: str, console: Console) -> None:
     if not found:
-        console.print("nothing is archived yet; ./run rotate plan says which day goes next", highlight=False)
+        nothing = "nothing is archived yet; ./run rotate plan says which day goes next"
+        console.print(f"[red]{escape(unsure)}[/red]" if unsure else nothing, highlight=False)
         return
     table = Table("day", "database", "envelopes", "claims", "yuan paid in", "MB", "signed")
     for one in found:
@@ -285,9 +304,10 @@ def _show_list(found: list[Result], console: Console) -> None:
     print_table(console, table)
 
 
-def _show_verified(found: list[Result], console: Console) -> None:
+def _show_verified(found: list[Result], unsure: str, console: Console) -> None:
     if not found:
-        console.print("nothing is archived yet, and no register names an archive")
+        nothing = "nothing is archived yet, and no register names an archive"
+        console.print(f"[red]{escape(unsure)}[/red]" if unsure else nothing, highlight=False)
         return
     table = Table("day", "database", "how", "rows", "result")
     for one in found:
