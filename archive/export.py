@@ -19,7 +19,7 @@ from archive.known import announce, known_of
 from archive.manifest import File, Manifest, check_key, plain
 from archive.place import Archive, Root
 from archive.register import NAMED
-from archive.tables import TABLES, Table, canonical_in_postgres, check_day, of_database
+from archive.tables import TABLES, Table, canonical_in_postgres, check_day, in_parquet, of_database
 from archive.threads import run_blocking
 from errors import InvariantBroken, Refused, Unavailable
 from runtime import postgres
@@ -165,7 +165,7 @@ async def _write(
 
 def _described(duck: "duckdb.DuckDBPyConnection", table: Table, path: Path, rows_sha256: str, sums: Any) -> File:
     """Return the manifest's entry for a file just written; raises InvariantBroken if its rows are not all there."""
-    ((rows,),) = engine.fetch(duck, "SELECT count(*) FROM read_parquet(?)", str(path))
+    ((rows,),) = engine.fetch(duck, f"SELECT count(*) FROM {in_parquet()}", str(path))  # noqa: S608 - ours
     counted = sums[_COUNTS[table.kind]]
     if rows != counted:
         raise InvariantBroken("archive_is_whole", f"{path.name} has {rows} rows, Postgres {counted} in that snapshot")
