@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from archive import place, settling, standing
-from archive.kept_in import Opened
+from archive.kept_in import Opened, Writing
 from archive.known import Known
-from archive.manifest import Manifest, read, sign
+from archive.manifest import Manifest, read, sign, unproven
 from errors import Refused
 
 if TYPE_CHECKING:
@@ -30,6 +30,15 @@ class InFolder:
     def archived(self) -> list[tuple[date, int]]:
         """Look for manifests."""
         return place.archived(self.root)
+
+    def writings(self) -> list[Writing]:
+        """Look at each manifest; one that cannot be read has no digest."""
+        found = []
+        for day, xx in self.archived():
+            where = place.folder_of(self.root, xx=xx, day=day)
+            said = unproven(where)
+            found.append(Writing(day, xx, said.digest if said else "", str(where)))
+        return found
 
     def opened(self, key: bytes, *, xx: int, day: date, digest: str | None, files: "ArchiveFiles | None") -> Opened:
         """Read the manifest; `files` is for those of an object store."""

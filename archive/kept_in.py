@@ -27,6 +27,15 @@ class Opened(NamedTuple):
     where: Where
 
 
+class Writing(NamedTuple):
+    """A manifest that stands in a place: of which archive, with which digest (or its first digits), and where."""
+
+    day: date
+    xx: int
+    digest: str
+    where: str
+
+
 class KeptIn(Protocol):
     """A place. Its methods are those of `archive.store`, which says what they promise and raise."""
 
@@ -35,6 +44,9 @@ class KeptIn(Protocol):
 
     def archived(self) -> list[tuple[date, int]]:
         """Return (date, xx) of all archives there, in order, unverified."""
+
+    def writings(self) -> list[Writing]:
+        """Return all manifests there, in order, unverified: more than one of a day where nobody removed the others."""
 
     def opened(self, key: bytes, *, xx: int, day: date, digest: str | None, files: "ArchiveFiles | None") -> Opened:
         """Return an archive whose manifest is signed and, with a `digest`, that one."""

@@ -1,7 +1,7 @@
 """Where archives are: a folder, or a place in an object store. What the archive's other modules ask of either."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,6 +39,18 @@ def place_of(root: Root, *, xx: int, day: date) -> str:
 def archived(root: Root) -> list[tuple[date, int]]:
     """Return (date, xx) of all archives there, in order, unverified."""
     return _kept_in(root).archived()
+
+
+def unnamed(root: Root, named: Mapping[tuple[date, int], Collection[str]]) -> list[str]:
+    """Say where there are archives, unverified, that no register names: nothing of ours reads them.
+
+    `named` has digests of manifests by (date, xx). A damaged manifest in a folder is taken for the one that is named.
+    """
+    return [
+        one.where
+        for one in _kept_in(root).writings()
+        if not any(digest.startswith(one.digest) for digest in named.get((one.day, one.xx), ()))
+    ]
 
 
 def opened(

@@ -74,9 +74,16 @@ async def registered_archives(access: Access) -> dict[tuple[date, int], str]:
 
     Raises Unavailable if a SET's Postgres is away.
     """
-    found: dict[tuple[date, int], str] = {}
+    return {key: digests[-1] for key, digests in (await named_archives(access)).items()}
+
+
+async def named_archives(access: Access) -> dict[tuple[date, int], list[str]]:
+    """Return the same of every SET, in their order: one from which a database has moved may name an older manifest."""
+    found: dict[tuple[date, int], list[str]] = {}
     for one in access.topology().sets:
         async with postgres.asked(access.set_dsn(one.name, roles.OWNER)) as connection:
             register = await read_register(connection)
-        found |= {key: entry.manifest_sha256 for key, entry in register.items() if entry.manifest_sha256 is not None}
+        for key, entry in register.items():
+            if entry.manifest_sha256 is not None:
+                found.setdefault(key, []).append(entry.manifest_sha256)
     return found

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from archive.bucket import layout, publication, remote
 from archive.bucket.files import ArchiveFiles
-from archive.kept_in import SPOILT, Opened
+from archive.kept_in import SPOILT, Opened, Writing
 from archive.known import Known
 from archive.manifest import Manifest
 from archive.place import not_written
@@ -30,6 +30,13 @@ class InBucket:
     def archived(self) -> list[tuple[date, int]]:
         """List the manifests."""
         return sorted({(one.day, one.xx) for one in publication.generations(self.bucket)})
+
+    def writings(self) -> list[Writing]:
+        """List the manifests, by their names."""
+        return [
+            Writing(*one, f"{self.bucket}/{layout.manifest_name(one.xx, one.day, one.digest)}")
+            for one in publication.generations(self.bucket)
+        ]
 
     def opened(self, key: bytes, *, xx: int, day: date, digest: str | None, files: ArchiveFiles | None) -> Opened:
         """Read the manifest; without a digest, that which was put last."""

@@ -24,6 +24,7 @@ from archive.verify import Verified, reread, verify_database
 from cli.archives import (
     find_installed,
     known_archives,
+    named_archives,
     open_archive,
     read_day,
     registered_archives,
@@ -43,6 +44,9 @@ from schema import roles
 from schema.jobs import Job
 from schema.names import read_database
 from sharding.slots import database_name
+
+SHOWN = 20
+"""Archives that no register names, of which each is told."""
 
 Result = dict[str, Any]
 
@@ -209,15 +213,17 @@ async def _verify(
 ) -> tuple[list[Result], str]:
     """Return what was found, and why archives were not compared with the registers, "" if they were."""
     # The registers are asked, too: an archive folder that is not mounted looks empty, not wrong.
-    known: Collection[tuple[date, int]] = ()
+    named: dict[tuple[date, int], list[str]] = {}
     alone = ""
     try:
-        known = await registered_archives(access) if access else ()
+        named = await named_archives(access) if access else {}
     except Unavailable as unavailable:
         alone = f"only the files are verified, not compared with the registers: {unavailable.detail}"
         click.echo(alone, err=True)
         access = None
-    selected = _selected(archive, day, database, known)
+    if access is not None and not (day or database):
+        _tell_unnamed(store.unnamed(archive.folder, named))
+    selected = _selected(archive, day, database, named)
     with _progress() as bar:
         task = bar.add_task("verifying", total=len(selected))
         found = []
@@ -226,6 +232,18 @@ async def _verify(
             found.append(await _verified(archive, xx, its_day, access, partial(_show_progress, bar, task, its_day, xx)))
             bar.advance(task)
     return found, alone
+
+
+def _tell_unnamed(found: list[str]) -> None:
+    """Tell on standard error, which is read by people: it is no fault of an archive that others stand beside it."""
+    for where in found[:SHOWN]:
+        click.echo(
+            f"{where}: no register here names it; a kill or a restore has left it, or it is another installation's. It "
+            "is not removed, and has names, also of users who were forgotten",
+            err=True,
+        )
+    if len(found) > SHOWN:
+        click.echo(f"and {counted(len(found) - SHOWN, 'archive')} more that no register here names", err=True)
 
 
 async def _verified(archive: Archive, xx: int, day: date, access: Access | None, progress: Any) -> Result:

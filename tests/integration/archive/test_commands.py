@@ -203,6 +203,19 @@ async def test_nothing_found_where_no_register_was_asked_is_no_success(kept: Kep
     assert (told["holds"], told["archives"]) == (False, [])
 
 
+async def test_an_archive_that_no_register_names_is_told(kept: Kept) -> None:
+    """By its place, to people; what is named holds all the same."""
+    day = DAY + timedelta(days=400)
+    theirs = kept.archive.folder / str(day)
+    shutil.copytree(kept.archive.folder / str(DAY), theirs)
+    ran = await kept.run("archive", "verify")
+    assert f"{theirs / 'db_01'}: no register here names it" in ran.stderr
+    assert ran.stderr.count("no register here names it") == 2
+    shutil.rmtree(theirs)
+    ran = await kept.run("archive", "verify")
+    assert (ran.exit_code, ran.stderr.count("no register")) == (0, 0)
+
+
 async def test_a_date_is_looked_for_where_it_is_not_where_its_database_is_now(kept: Kept) -> None:
     """A database that moved by time has its old days where it was; verify asks that SET, and finds the tables."""
     there = await kept.databases.clone("past", build_past)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from archive import store
+from archive.bucket import layout
 from archive.place import Archive
 from installation import data_folder, inventory
 from objectstore.bucket import Bucket
@@ -50,6 +51,19 @@ async def test_an_archive_moves_into_a_bucket_and_back(
     for path in kept.archive.folder.rglob("*.*"):
         if path.is_file():
             assert (back / path.relative_to(kept.archive.folder)).read_bytes() == path.read_bytes()
+
+
+async def test_a_writing_that_no_register_names_is_told(kept: Kept, bucket: Bucket) -> None:
+    """Beside the one that is named it harms nothing, but has names: its object is told to people."""
+    await kept.json("archive", "copy", str(bucket))
+    lies_in(kept, bucket)
+    ran = await kept.run("archive", "verify")
+    assert (ran.exit_code, ran.stderr.count("no register")) == (0, 0)
+    name = layout.manifest_name(0, DAY, "e" * 64)
+    bucket.create(name, b"theirs")
+    ran = await kept.run("archive", "verify")
+    assert (ran.exit_code, ran.stderr.count("no register")) == (0, 1)
+    assert f"{bucket}/{name}: no register here names it" in ran.stderr
 
 
 async def test_what_is_missing_in_a_bucket_is_named(kept: Kept, bucket: Bucket, front: FaultyFront) -> None:
