@@ -19,9 +19,9 @@ def of_another(where: object) -> Refused:
     """Return the error for an archive that stands in our way and was never named here."""
     return Refused(
         "archive_of_another",
-        f"{where} is an archive that no register here has named; nothing was written. If another installation uses "
-        "this place, give each its own (HONGBAO_ARCHIVE); if this SET was restored to before that day was archived, "
-        "move the archive elsewhere and keep it",
+        f"{where} is an archive that no register here has named, or has another key; nothing was written. If another "
+        "installation uses this place, give each its own (HONGBAO_ARCHIVE); if this SET was restored to before that "
+        "day was archived, move the archive elsewhere and keep it",
     )
 
 
@@ -35,8 +35,9 @@ def _is_of_another(where: Path, key: bytes, new: Manifest, known: Known) -> bool
     if not where.is_dir() or not any(where.iterdir()):
         return False
     said = manifest.unproven(where)
-    if said is not None and (said.digest in known or said.digest == new.digest) and said.is_signed(key):
-        return False
+    if said is not None and (said.digest in known or said.digest == new.digest):
+        # With another key it is that of an installation whose copy this one is: the day was closed before the copy.
+        return not said.is_signed(key)
     if not known.named:
         return True  # whatever it is, it was not put there by us
     if said is None or said.content is None:

@@ -58,8 +58,8 @@ def _missing(where: str, xx: int, day: date) -> Refused:
     return Refused("archive_missing", f"there is no archive of {database_name(xx)} and {day}: no {where}")
 
 
-def check_place(bucket: Bucket, manifest: Manifest, key: bytes, known: Known) -> None:
-    """Raise Refused `archive_of_another` if this very archive stands there under another key, and none is named here.
+def check_place(bucket: Bucket, manifest: Manifest, key: bytes) -> None:
+    """Raise Refused `archive_of_another` if this very archive stands there under another key: it is another's copy.
 
     Archives with other digests have other names, and are in nobody's way.
     """
@@ -71,7 +71,7 @@ def check_place(bucket: Bucket, manifest: Manifest, key: bytes, known: Known) ->
             raise
         return
     said = signed.unproven(content)
-    if said is not None and said.digest == manifest.digest and not said.is_signed(key) and not known.named:
+    if said is not None and said.digest == manifest.digest and not said.is_signed(key):
         raise of_another(f"{bucket}/{name}")
 
 

@@ -108,3 +108,24 @@ async def test_a_stranger_in_the_place_of_a_damaged_one_stays(databases: Databas
             await one.run()
         assert refused.value.code == "archive_of_another"
         assert contents(folder) == before
+
+
+@pytest.mark.parametrize("where", ["folder", "bucket"])
+async def test_a_copy_with_another_key_keeps_what_its_register_names(
+    databases: Databases, bucket: Bucket, tmp_path: Path, where: str
+) -> None:
+    """A copy of the databases names the archives of production, and cannot read them: it does not write them anew."""
+    folder = bucket if where == "bucket" else tmp_path / "archive"
+
+    def seen(name: str) -> dict[str, bytes]:
+        return contents(copied(bucket, tmp_path / name) if where == "bucket" else tmp_path / "archive")
+
+    async with old_days_of(databases, tmp_path, made(1)) as one:
+        one.real = Archive(folder, ARCHIVE_KEY)
+        await one.run()
+        before = seen("before")
+        one.real = Archive(folder, OTHER_KEY)
+        with pytest.raises(Refused) as refused:
+            await one.run()
+        assert refused.value.code == "archive_of_another"
+        assert seen("after") == before
