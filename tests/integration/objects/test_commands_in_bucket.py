@@ -9,7 +9,8 @@ import pytest
 from archive import store
 from archive.bucket import layout
 from archive.place import Archive
-from installation import data_folder, inventory
+from installation import data_folder
+from installation.inventory import file as inventory_file
 from objectstore.bucket import Bucket
 from tests.integration.archive.fixtures import DAY, KEY
 from tests.integration.archive.test_commands import NEXT, Kept, kept
@@ -89,7 +90,7 @@ def test_a_folder_of_data_may_name_a_bucket(tmp_path: Path, monkeypatch: pytest.
     folder = data_folder.locate(tmp_path)
     assert folder.archive_place == "s3://some-bucket/archive"
     assert folder.archive == tmp_path / "archive"
-    assert inventory._absolute("s3://some-bucket/archive", tmp_path) == "s3://some-bucket/archive"
+    assert inventory_file._absolute("s3://some-bucket/archive", tmp_path) == "s3://some-bucket/archive"
 
 
 async def test_a_key_that_differs_believes_nothing(kept: Kept, bucket: Bucket, front: FaultyFront) -> None:
