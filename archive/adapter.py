@@ -6,6 +6,7 @@ from typing import Any
 
 from archive import store
 from archive.export import archive_lock, export_database
+from archive.known import known_of
 from archive.manifest import Manifest
 from archive.place import Archive
 from archive.register import NAMED
@@ -25,10 +26,11 @@ class ArchiveAdapter:
         return await export_database(connection, *self._archive, xx=xx, day=day, proof=proof)
 
     async def verify(self, connection: Connection, *, xx: int, day: date) -> Manifest:
-        """See `archive.verify.verify_database`; what the verified archive has taken the place of is removed."""
+        """See `archive.verify.verify_database`; what it has taken the place of is removed, if known here."""
         found = (await verify_database(connection, *self._archive, xx=xx, day=day)).manifest
         async with archive_lock(connection, xx=xx, day=day):
             # Again behind the lock: a command that forgets a user may have published another archive meanwhile.
             if await connection.fetchval(NAMED, day, xx) == found.digest:
-                await run_blocking(store.discard_others, self._archive.folder, xx=xx, day=day, digest=found.digest)
+                known = await known_of(connection, xx=xx, day=day)
+                await run_blocking(store.discard_others, self._archive, known, xx=xx, day=day, digest=found.digest)
         return found

@@ -17,7 +17,7 @@ from archive import engine, manifest, place, store
 from archive.kept_in import Where
 from archive.limits import DETAIL_MEMORY_MB, OPENED, REMEMBERED, THREADS_IN_ORDER
 from archive.place import Archive, Root
-from archive.tables import FILES, TABLES, parquet_rows
+from archive.tables import FILES, TABLES, in_parquet, parquet_rows
 from errors import Refused
 from objectstore.bucket import Bucket
 from schema.names import TableKind
@@ -42,9 +42,9 @@ SELECT envelope_id, sender, kind, split, split_version, total_fen, shares, greet
 FROM {parquet_rows(TABLES[0], "?")} WHERE envelope_id = ?
 """  # noqa: S608 - our own column names
 _CLAIMS = f"""
-SELECT seq, kind, user_id, amount_fen, {in_ms("claimed_at")} FROM read_parquet(?) WHERE envelope_id = ? ORDER BY seq
+SELECT seq, kind, user_id, amount_fen, {in_ms("claimed_at")} FROM {in_parquet()} WHERE envelope_id = ? ORDER BY seq
 """  # noqa: S608 - our own column names
-_GUESTS = "SELECT user_id, wrong_tries, invited FROM read_parquet(?) WHERE envelope_id = ?"
+_GUESTS = f"SELECT user_id, wrong_tries, invited FROM {in_parquet()} WHERE envelope_id = ?"  # noqa: S608 - ours
 
 
 class NotVerifiedYet(Exception):

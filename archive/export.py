@@ -1,7 +1,8 @@
 """Export: one snapshot of a date and database, from Postgres to Parquet, with its signed manifest.
 
 Memory is bounded whatever the number of rows. After a kill or a full disk there is no archive, or the old one. In
-Postgres it only reads, in one repeatable-read transaction, and takes no lock that conflicts with writes.
+Postgres it only reads, in one repeatable-read transaction, and takes no lock that conflicts with writes; then it adds a
+line to the operation log, before the archive is published.
 """
 
 import asyncio
@@ -14,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from archive import engine, pipes, place, store
 from archive.kept_in import SPOILT
+from archive.known import announce, known_of
 from archive.manifest import File, Manifest, check_key, plain
 from archive.place import Archive, Root
 from archive.register import NAMED
-from archive.tables import TABLES, Table, canonical_in_postgres, check_day, of_database
+from archive.tables import TABLES, Table, canonical_in_postgres, check_day, in_parquet, of_database
 from archive.threads import run_blocking
 from errors import InvariantBroken, Refused, Unavailable
 from runtime import postgres
@@ -46,12 +48,12 @@ async def export_database(
     """Write the archive of database `xx` and business date `day` under `folder`; durable when this returns.
 
     `connection` is the owner's, outside a transaction; `proof` is the rotation's (JSON), for the manifest. Idempotent:
-    a sound archive that the register names is kept and its manifest returned; any other is replaced, if the tables
-    still hold the rows that were exported then. Raises Refused `day_not_here`, `archive_schema_unknown`,
+    a sound archive that the register names is kept and its manifest returned; any other that is ours is replaced, if
+    the tables still hold the rows that were exported then. Raises Refused `day_not_here`, `archive_schema_unknown`,
     `archive_not_written`, `archive_key_weak`, `archive_busy`, `archive_differs` (the rows are others than those that
-    were exported; nothing is published); Unavailable if Postgres is lost; InvariantBroken if the rows written are not
-    those of the snapshot. Of an object store also as
-    `archive.bucket.publication.publish`.
+    were exported; nothing is published), `archive_of_another` (one stands there that was never named here; nothing is
+    published); Unavailable if Postgres is lost; InvariantBroken if the rows written are not those of the snapshot. Of
+    an object store also as `archive.bucket.publication.publish`.
     """
     check_key(key)
     async with archive_lock(connection, xx=xx, day=day):
@@ -63,7 +65,10 @@ async def export_database(
         with store.staging(folder, xx=xx, day=day) as new:
             manifest = await _write(connection, new, xx=xx, day=day, proof=plain(proof), progress=progress)
             await _check_same(connection, archive, manifest)
-            await run_blocking(store.publish, new, manifest, archive)
+            known = await known_of(connection, xx=xx, day=day)
+            await run_blocking(store.check_place, manifest, archive, known)
+            await announce(connection, xx=xx, day=day, digest=manifest.digest)
+            await run_blocking(store.publish, new, manifest, archive, known)
             return manifest
 
 
@@ -160,7 +165,7 @@ async def _write(
 
 def _described(duck: "duckdb.DuckDBPyConnection", table: Table, path: Path, rows_sha256: str, sums: Any) -> File:
     """Return the manifest's entry for a file just written; raises InvariantBroken if its rows are not all there."""
-    ((rows,),) = engine.fetch(duck, "SELECT count(*) FROM read_parquet(?)", str(path))
+    ((rows,),) = engine.fetch(duck, f"SELECT count(*) FROM {in_parquet()}", str(path))  # noqa: S608 - ours
     counted = sums[_COUNTS[table.kind]]
     if rows != counted:
         raise InvariantBroken("archive_is_whole", f"{path.name} has {rows} rows, Postgres {counted} in that snapshot")

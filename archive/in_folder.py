@@ -7,9 +7,10 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from archive import place, settling
-from archive.kept_in import Opened
-from archive.manifest import Manifest, read, sign
+from archive import place, settling, standing
+from archive.kept_in import Opened, Writing
+from archive.known import Known
+from archive.manifest import Manifest, read, sign, unproven
 from errors import Refused
 
 if TYPE_CHECKING:
@@ -29,6 +30,15 @@ class InFolder:
     def archived(self) -> list[tuple[date, int]]:
         """Look for manifests."""
         return place.archived(self.root)
+
+    def writings(self) -> list[Writing]:
+        """Look at each manifest; one that cannot be read has no digest."""
+        found = []
+        for day, xx in self.archived():
+            where = place.folder_of(self.root, xx=xx, day=day)
+            said = unproven(where)
+            found.append(Writing(day, xx, said.digest if said else "", str(where)))
+        return found
 
     def opened(self, key: bytes, *, xx: int, day: date, digest: str | None, files: "ArchiveFiles | None") -> Opened:
         """Read the manifest; `files` is for those of an object store."""
@@ -52,21 +62,28 @@ class InFolder:
         """Give a folder beside the archive's own; one process at a time."""
         return place.staging(self.root, xx=xx, day=day)
 
-    def publish(self, new: Path, manifest: Manifest, key: bytes, *, keep_old: bool) -> None:
+    def check_place(self, manifest: Manifest, key: bytes, known: Known) -> None:
+        """Look at what stands there, and at what a kill may have left beside it."""
+        final = place.folder_of(self.root, xx=manifest.xx, day=manifest.day)
+        for where in (final, place.replaced(final)):
+            standing.check_replaceable(where, key, manifest, known)
+
+    def publish(self, new: Path, manifest: Manifest, key: bytes, known: Known, *, keep_old: bool) -> None:
         """Rename the folder into place."""
+        self.check_place(manifest, key, known)
         signed = sign(manifest, key)
         place.publish(new, signed, self.root, xx=manifest.xx, day=manifest.day, keep_old=keep_old)
 
-    def discard_others(self, *, xx: int, day: date, digest: str) -> None:
+    def discard_others(self, key: bytes, known: Known, *, xx: int, day: date, digest: str) -> None:
         """Remove the archive that was replaced; raises OSError."""
         del digest  # the one in place has it: it was published before
         final = place.folder_of(self.root, xx=xx, day=day)
-        if place.replaced(final).exists():
+        if standing.is_known(place.replaced(final), key, known):
             place.discard_replaced(final)
 
-    def settle(self, key: bytes, *, xx: int, day: date, digest: str) -> None:
+    def settle(self, key: bytes, known: Known, *, xx: int, day: date, digest: str) -> None:
         """Put a replaced one back if it is the one that counts, else remove it."""
-        settling.settle(self.root, key, xx=xx, day=day, digest=digest)
+        settling.settle(self.root, key, known, xx=xx, day=day, digest=digest)
 
     def fetch(self, found: Opened, name: str, path: Path) -> None:
         """Copy the file."""

@@ -5,6 +5,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
+from archive.known import Known
 from archive.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -26,6 +27,15 @@ class Opened(NamedTuple):
     where: Where
 
 
+class Writing(NamedTuple):
+    """A manifest that stands in a place: of which archive, with which digest (or its first digits), and where."""
+
+    day: date
+    xx: int
+    digest: str
+    where: str
+
+
 class KeptIn(Protocol):
     """A place. Its methods are those of `archive.store`, which says what they promise and raise."""
 
@@ -34,6 +44,9 @@ class KeptIn(Protocol):
 
     def archived(self) -> list[tuple[date, int]]:
         """Return (date, xx) of all archives there, in order, unverified."""
+
+    def writings(self) -> list[Writing]:
+        """Return all manifests there, in order, unverified: more than one of a day where nobody removed the others."""
 
     def opened(self, key: bytes, *, xx: int, day: date, digest: str | None, files: "ArchiveFiles | None") -> Opened:
         """Return an archive whose manifest is signed and, with a `digest`, that one."""
@@ -47,14 +60,17 @@ class KeptIn(Protocol):
     def staging(self, *, xx: int, day: date) -> AbstractContextManager[Path]:
         """Give an empty folder to write an archive to."""
 
-    def publish(self, new: Path, manifest: Manifest, key: bytes, *, keep_old: bool) -> None:
+    def check_place(self, manifest: Manifest, key: bytes, known: Known) -> None:
+        """Refuse if another's archive stands where this one is to go."""
+
+    def publish(self, new: Path, manifest: Manifest, key: bytes, known: Known, *, keep_old: bool) -> None:
         """Have the files of the folder `new` count; durable on return."""
 
-    def discard_others(self, *, xx: int, day: date, digest: str) -> None:
-        """Remove what was published before the archive with this digest."""
+    def discard_others(self, key: bytes, known: Known, *, xx: int, day: date, digest: str) -> None:
+        """Remove what was published before the archive with this digest, as far as it is known."""
 
-    def settle(self, key: bytes, *, xx: int, day: date, digest: str) -> None:
-        """Have only the archive with this digest stand, if it is whole."""
+    def settle(self, key: bytes, known: Known, *, xx: int, day: date, digest: str) -> None:
+        """Have of what is known only the archive with this digest stand, if it is whole."""
 
     def fetch(self, found: Opened, name: str, path: Path) -> None:
         """Copy a file to `path`; raises OSError."""

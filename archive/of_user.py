@@ -10,32 +10,32 @@ from archive import engine, stream
 from archive.details import in_ms
 from archive.kept_in import Where
 from archive.limits import ROWS_PER_FETCH, THREADS_IN_ORDER
-from archive.tables import FILES
+from archive.tables import FILES, in_parquet
 from archive.threads import run_blocking
 from schema.names import TableKind
 
 if TYPE_CHECKING:
     import duckdb
 
-_COUNT = """
-SELECT (SELECT count(*) FROM read_parquet(?) WHERE sender = ?),
-    (SELECT count(*) FROM read_parquet(?) WHERE user_id = ?),
-    (SELECT count(*) FROM read_parquet(?) WHERE user_id = ?)
-"""
+_COUNT = f"""
+SELECT (SELECT count(*) FROM {in_parquet()} WHERE sender = ?),
+    (SELECT count(*) FROM {in_parquet()} WHERE user_id = ?),
+    (SELECT count(*) FROM {in_parquet()} WHERE user_id = ?)
+"""  # noqa: S608 - ours
 _HEADERS = (
     f"SELECT * FROM ({stream.HEADERS}) WHERE sender = ? OR (named AND envelope_id IN (SELECT unnest(?::BIGINT[])))"  # noqa: S608 - ours
 )
 _CLAIMS = f"""
-SELECT envelope_id, seq, amount_fen, {in_ms("claimed_at")} AS at_ms FROM read_parquet(?) WHERE user_id = ?
+SELECT envelope_id, seq, amount_fen, {in_ms("claimed_at")} AS at_ms FROM {in_parquet()} WHERE user_id = ?
 """  # noqa: S608 - our own column names
-_GUESTS = "SELECT envelope_id, invited, wrong_tries FROM read_parquet(?) WHERE user_id = ?"
+_GUESTS = f"SELECT envelope_id, invited, wrong_tries FROM {in_parquet()} WHERE user_id = ?"  # noqa: S608 - ours
 _CLOSINGS = f"""
-SELECT envelope_id, seq, kind, amount_fen, {in_ms("claimed_at")} AS at_ms FROM read_parquet(?)
+SELECT envelope_id, seq, kind, amount_fen, {in_ms("claimed_at")} AS at_ms FROM {in_parquet()}
 WHERE kind <> 'open' AND envelope_id IN (SELECT unnest(?::BIGINT[]))
 """  # noqa: S608 - our own column names
-_RECEIVERS = """
-SELECT envelope_id, user_id FROM read_parquet(?) WHERE invited AND envelope_id IN (SELECT unnest(?::BIGINT[]))
-"""
+_RECEIVERS = f"""
+SELECT envelope_id, user_id FROM {in_parquet()} WHERE invited AND envelope_id IN (SELECT unnest(?::BIGINT[]))
+"""  # noqa: S608 - ours
 
 
 class Counts(NamedTuple):

@@ -14,7 +14,7 @@ import msgspec
 from archive import engine, pipes, place
 from archive.kept_in import Opened
 from archive.manifest import File, Manifest
-from archive.tables import Table, tables_of
+from archive.tables import Table, in_parquet, tables_of
 from archive.threads import run_blocking
 from errors import InvariantBroken
 from schema.names import TableKind
@@ -134,7 +134,7 @@ def _compare(duck: "duckdb.DuckDBPyConnection", table: Table, source: object, ta
 
 def _joined(path: object) -> str:
     return (
-        f"read_parquet({engine.quoted(path)}) r LEFT JOIN header h ON h.id = r.envelope_id "
+        f"{in_parquet(engine.quoted(path))} r LEFT JOIN header h ON h.id = r.envelope_id "
         "LEFT JOIN won w ON w.id = r.envelope_id"
     )
 

@@ -46,7 +46,7 @@ async def restore(
         if await _stands(connection, schema):
             raise Refused("already_restored", f"{schema} stands already; read it, or remove it first")
         found = await verified_archive(Archive(folder, key), xx=xx, day=day)
-        async with scratch(connection, f"restoring_{xx:02d}_{day:%Y%m%d}") as scratch_schema:
+        async with scratch(connection, _half_of(xx, day)) as scratch_schema:
             await load(connection, scratch_schema, found, progress)
             async with connection.transaction():
                 for table in TABLES:
@@ -63,13 +63,23 @@ async def restore(
 
 
 async def remove(connection: Connection, *, xx: int, day: date) -> str:
-    """Drop a restored date; returns its schema. Raises Refused `not_restored`, `archive_busy`."""
-    schema = schema_of(xx, day)
+    """Drop a restored date, and what a killed restore has left of it; returns the schema, of which of them there was.
+
+    Raises Refused `not_restored`, `archive_busy`.
+    """
+    schemas = [schema_of(xx, day), _half_of(xx, day)]
     async with archive_lock(connection, xx=xx, day=day):
-        if not await _stands(connection, schema):
-            raise Refused("not_restored", f"there is no {schema}; nothing was removed")
-        await connection.execute(f"DROP SCHEMA {schema} CASCADE")
-    return schema
+        standing = [one for one in schemas if await _stands(connection, one)]
+        if not standing:
+            raise Refused("not_restored", f"there is no {schemas[0]}; nothing was removed")
+        for one in standing:
+            await connection.execute(f"DROP SCHEMA {one} CASCADE")
+    return standing[0]
+
+
+def _half_of(xx: int, day: date) -> str:
+    """Name the schema of a restore that is under way, or was killed."""
+    return f"restoring_{xx:02d}_{day:%Y%m%d}"
 
 
 async def _stands(connection: Connection, schema: str) -> bool:

@@ -3,15 +3,17 @@
 from datetime import date
 from pathlib import Path
 
-from archive import place
+from archive import place, standing
+from archive.known import Known
 from archive.manifest import read
 from errors import Refused
 
 
-def settle(root: Path, key: bytes, *, xx: int, day: date, digest: str) -> None:
+def settle(root: Path, key: bytes, known: Known, *, xx: int, day: date, digest: str) -> None:
     """After a kill between publication and commit: put the archive that the register names (`digest`) in its place.
 
-    Does nothing if there was none, and removes nothing unless that one is whole. Raises Refused `archive_not_written`.
+    Does nothing if there was none, and removes nothing that is not known, and nothing unless that one is whole. Raises
+    Refused `archive_not_written`; `archive_of_another` if the place is taken by one that is not known.
     """
     final = place.folder_of(root, xx=xx, day=day)
     old = place.replaced(final)
@@ -19,8 +21,9 @@ def settle(root: Path, key: bytes, *, xx: int, day: date, digest: str) -> None:
         return
     try:
         if not _is(key, final, xx, day, digest) and _is(key, old, xx, day, digest):
+            standing.check_replaceable(final, key, read(old, key, xx=xx, day=day), known)
             place.put_back(final)
-        elif _is(key, final, xx, day, digest, whole=True):
+        elif _is(key, final, xx, day, digest, whole=True) and standing.is_known(old, key, known):
             place.discard_replaced(final)
     except OSError as error:
         raise place.not_written(final, error) from error

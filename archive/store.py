@@ -1,13 +1,14 @@
 """Where archives are: a folder, or a place in an object store. What the archive's other modules ask of either."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from archive.in_folder import InFolder
 from archive.kept_in import KeptIn, Opened
+from archive.known import Known
 from archive.manifest import Manifest
 from archive.place import Archive, Root, not_written
 from objectstore.address import is_address
@@ -38,6 +39,18 @@ def place_of(root: Root, *, xx: int, day: date) -> str:
 def archived(root: Root) -> list[tuple[date, int]]:
     """Return (date, xx) of all archives there, in order, unverified."""
     return _kept_in(root).archived()
+
+
+def unnamed(root: Root, named: Mapping[tuple[date, int], Collection[str]]) -> list[str]:
+    """Say where there are archives, unverified, that no register names: nothing of ours reads them.
+
+    `named` has digests of manifests by (date, xx). A damaged manifest in a folder is taken for the one that is named.
+    """
+    return [
+        one.where
+        for one in _kept_in(root).writings()
+        if not any(digest.startswith(one.digest) for digest in named.get((one.day, one.xx), ()))
+    ]
 
 
 def opened(
@@ -78,30 +91,36 @@ def staging(root: Root, *, xx: int, day: date) -> Iterator[Path]:
         yield new
 
 
-def publish(new: Path, manifest: Manifest, archive: Archive, *, keep_old: bool = False) -> None:
+def check_place(manifest: Manifest, archive: Archive, known: Known) -> None:
+    """Raise Refused `archive_of_another` if `publish` would; before the archive is announced. Changes nothing."""
+    _kept_in(archive.folder).check_place(manifest, archive.key, known)
+
+
+def publish(new: Path, manifest: Manifest, archive: Archive, known: Known, *, keep_old: bool = False) -> None:
     """Sign the manifest and have the files of the folder `new` count, beside or in the place of an older export.
 
-    With `keep_old` a folder's older one stays until `discard_others`, or `settle`; in an object store it always does.
-    Durable on return. Raises Refused `archive_not_written`; of an object store, as `bucket.publication.publish`.
+    `known` is what this installation knew of the day before it announced this archive. With `keep_old` a folder's older
+    one stays until `discard_others`, or `settle`; in an object store it always does. Durable on return. Raises Refused
+    `archive_not_written`, `archive_of_another`; of an object store, as `bucket.publication.publish`.
     """
-    _kept_in(archive.folder).publish(new, manifest, archive.key, keep_old=keep_old)
+    _kept_in(archive.folder).publish(new, manifest, archive.key, known, keep_old=keep_old)
 
 
-def discard_others(root: Root, *, xx: int, day: date, digest: str) -> None:
+def discard_others(archive: Archive, known: Known, *, xx: int, day: date, digest: str) -> None:
     """Remove what was published of a day and database before the archive with this digest, which the register names.
 
-    Raises OSError of a folder; of an object store, as `objectstore`.
+    What is not `known` stays. Raises OSError of a folder; of an object store, as `objectstore`.
     """
-    _kept_in(root).discard_others(xx=xx, day=day, digest=digest)
+    _kept_in(archive.folder).discard_others(archive.key, known, xx=xx, day=day, digest=digest)
 
 
-def settle(archive: Archive, *, xx: int, day: date, digest: str) -> None:
-    """After a kill between publication and commit: have only the archive stand that the register names (`digest`).
+def settle(archive: Archive, known: Known, *, xx: int, day: date, digest: str) -> None:
+    """After a kill between publication and commit: have of what is known only the archive with this digest stand.
 
-    Does nothing if there is no other, and removes nothing unless that one is whole. Raises Refused
-    `archive_not_written`; of an object store, as `objectstore`.
+    It is the one that the register names. Does nothing if there is no other, and removes nothing unless that one is
+    whole. Raises Refused `archive_not_written`, `archive_of_another`; of an object store, as `objectstore`.
     """
-    _kept_in(archive.folder).settle(archive.key, xx=xx, day=day, digest=digest)
+    _kept_in(archive.folder).settle(archive.key, known, xx=xx, day=day, digest=digest)
 
 
 def fetch(archive: Archive, found: Opened, name: str, path: Path) -> None:

@@ -7,7 +7,7 @@ from archive import engine
 from archive.details import in_ms
 from archive.kept_in import Where
 from archive.limits import ROWS_PER_FETCH
-from archive.tables import FILES, TABLES, parquet_rows
+from archive.tables import FILES, TABLES, in_parquet, parquet_rows
 from archive.threads import run_blocking
 from schema.names import TableKind
 
@@ -23,9 +23,9 @@ SELECT envelope_id, sender, kind, split, split_version, total_fen, shares, greet
 FROM {parquet_rows(TABLES[0], "?")}
 """  # noqa: S608 - our own column names
 _CLAIMS = f"""
-SELECT envelope_id, seq, kind, user_id, amount_fen, shares, slot, {in_ms("claimed_at")} AS at_ms FROM read_parquet(?)
+SELECT envelope_id, seq, kind, user_id, amount_fen, shares, slot, {in_ms("claimed_at")} AS at_ms FROM {in_parquet()}
 """  # noqa: S608 - our own column names
-_RECEIVERS = "SELECT envelope_id, user_id FROM read_parquet(?) WHERE invited AND slot = envelope_id % 1000"
+_RECEIVERS = f"SELECT envelope_id, user_id FROM {in_parquet()} WHERE invited AND slot = envelope_id % 1000"  # noqa: S608 - ours
 
 
 def headers(duck: "duckdb.DuckDBPyConnection", where: Where) -> AsyncIterator[dict[str, Any]]:

@@ -101,13 +101,21 @@ def tables_of(form: int) -> tuple[Table, ...]:
     return headers._replace(columns=columns), *others
 
 
+def in_parquet(files: str = "?") -> str:
+    """Return the DuckDB source of the rows of Parquet files (arguments of `read_parquet`): of their columns alone.
+
+    DuckDB takes any folder `name=value` on the way to a file for a column, and lets it win over the file's own.
+    """
+    return f"read_parquet({files}, hive_partitioning = false)"
+
+
 def parquet_rows(table: Table, files: str) -> str:
     """Return the DuckDB source of the rows of files of any format: columns that a file lacks are NULL.
 
-    `files` are the arguments of `read_parquet`.
+    `files` are arguments of `read_parquet`.
     """
     columns = ", ".join(f"NULL::{form.value} AS {name}" for name, form in table.columns.items())
-    return f"(SELECT {columns} WHERE false UNION ALL BY NAME SELECT * FROM read_parquet({files}))"  # noqa: S608 - ours
+    return f"(SELECT {columns} WHERE false UNION ALL BY NAME SELECT * FROM {in_parquet(files)})"  # noqa: S608 - ours
 
 
 def of_database(xx: int) -> str:
@@ -137,7 +145,7 @@ def canonical_in_duckdb(table: Table) -> str:
         f"strftime({name}::TIMESTAMP, '%Y-%m-%dT%H:%M:%S.%fZ') AS {name}" if form is ColumnType.INSTANT else name
         for name, form in table.columns.items()
     )
-    return f"SELECT {columns} FROM read_parquet(?)"  # noqa: S608 - our own column names
+    return f"SELECT {columns} FROM {in_parquet()}"  # noqa: S608 - our own column names
 
 
 async def check_day(connection: Connection, xx: int, day: date) -> None:

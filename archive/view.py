@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from archive import engine, manifest, store
 from archive.limits import QUERY_MEMORY_MB, QUERY_S
 from archive.place import Archive
-from archive.tables import TABLES, Table, tables_of
+from archive.tables import TABLES, Table, in_parquet, tables_of
 from errors import Refused
 from objectstore.bucket import Bucket
 from sharding.slots import database_name
@@ -132,7 +132,7 @@ def _rows_of(table: Table, form: int, files: list[str]) -> str:
     listed = ", ".join(engine.quoted(path) for path in files)
     return (
         f"SELECT {columns}, regexp_extract(filename, {_DAY})::DATE AS day, "  # noqa: S608 - our names
-        f"regexp_extract(filename, {_XX})::INTEGER AS xx FROM read_parquet([{listed}], filename = true)"
+        f"regexp_extract(filename, {_XX})::INTEGER AS xx FROM {in_parquet(f'[{listed}], filename = true')}"
     )
 
 

@@ -5,6 +5,7 @@ from datetime import date
 from pathlib import Path
 
 from archive import store
+from archive.known import Known, all_known
 from archive.place import Archive
 from archive.register import read_register
 from errors import Refused
@@ -58,14 +59,31 @@ def select_archives(
     return selected
 
 
+async def known_archives(access: Access) -> dict[tuple[date, int], Known]:
+    """Return all digests that the operation logs of all SETs have had for each (day, database); raises Unavailable."""
+    found: dict[tuple[date, int], Known] = {}
+    for one in access.topology().sets:
+        async with postgres.asked(access.set_dsn(one.name, roles.OWNER)) as connection:
+            logged = await all_known(connection)
+        found |= {key: found.get(key, Known()) | Known(digests) for key, digests in logged.items()}
+    return found
+
+
 async def registered_archives(access: Access) -> dict[tuple[date, int], str]:
     """Return the manifest's digest of each (day, database) in the registers of all SETs, whether or not it exists.
 
     Raises Unavailable if a SET's Postgres is away.
     """
-    found: dict[tuple[date, int], str] = {}
+    return {key: digests[-1] for key, digests in (await named_archives(access)).items()}
+
+
+async def named_archives(access: Access) -> dict[tuple[date, int], list[str]]:
+    """Return the same of every SET, in their order: one from which a database has moved may name an older manifest."""
+    found: dict[tuple[date, int], list[str]] = {}
     for one in access.topology().sets:
         async with postgres.asked(access.set_dsn(one.name, roles.OWNER)) as connection:
             register = await read_register(connection)
-        found |= {key: entry.manifest_sha256 for key, entry in register.items() if entry.manifest_sha256 is not None}
+        for key, entry in register.items():
+            if entry.manifest_sha256 is not None:
+                found.setdefault(key, []).append(entry.manifest_sha256)
     return found

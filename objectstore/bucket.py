@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -44,6 +43,8 @@ class Bucket:
 
     def __init__(self, address: Address) -> None:
         self.address = address
+        self._made: tuple[object, S3Store] | None = None
+        """The client, and the stamp of the credentials' files that it was made of."""
 
     def __str__(self) -> str:
         """Return the address."""
@@ -61,11 +62,30 @@ class Bucket:
         """Return the place `name` below this one."""
         return Bucket(self.address.below(name))
 
-    @cached_property
+    @property
     def _store(self) -> "S3Store":
+        """The client. It is made anew once a file of credentials was: a token ends in hours, a process lives for weeks.
+
+        While such a file is being replaced, and cannot be read for an instant, the client stays what it was.
+        """
+        # Before the files are read: what is written meanwhile has another one, and is read with the next request.
+        stamp = credentials.stamp()
+        made = self._made
+        if made is not None and made[0] == stamp:
+            return made[1]
+        try:
+            found = credentials.settings()
+        except Refused:
+            if made is None:
+                raise
+            return made[1]
+        client = self._client(found)
+        self._made = stamp, client
+        return client
+
+    def _client(self, found: dict[str, str]) -> "S3Store":
         from obstore.store import S3Store  # noqa: PLC0415 - a slow import that only users of a store need
 
-        found = credentials.settings()
         plain = found.get("endpoint", "").startswith("http://")
         options: Any = {"connect_timeout": f"{CONNECT_S}s", "timeout": f"{REQUEST_S}s", "allow_http": plain}
         backoff: Any = {

@@ -1,8 +1,9 @@
 """Who we are to an object store, and where it is: the standard AWS_* variables, each also as a file.
 
 `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and `AWS_SESSION_TOKEN` may stand in the environment, or be read from the
-files that `AWS_ACCESS_KEY_ID_FILE` and so on name. Without any, the client asks as it does on a cloud's own machines:
-a web identity (`AWS_WEB_IDENTITY_TOKEN_FILE` with `AWS_ROLE_ARN`), a container's or a machine's role.
+files that `AWS_ACCESS_KEY_ID_FILE` and so on name; a file that is written anew is read again. Without any, the client
+asks as it does on a cloud's own machines: a web identity (`AWS_WEB_IDENTITY_TOKEN_FILE` with `AWS_ROLE_ARN`), a
+container's or a machine's role.
 """
 
 import os
@@ -49,6 +50,12 @@ def settings(environ: Mapping[str, str] | None = None) -> dict[str, str]:
     return found
 
 
+def stamp(environ: Mapping[str, str] | None = None) -> tuple[tuple[int, int, int] | None, ...]:
+    """Return what changes when one of the files is written anew; None for one that is not there, or not named."""
+    source = os.environ if environ is None else environ
+    return tuple(_stamp_of(source.get(f"{name}_FILE")) for name in _READ)
+
+
 def given(environ: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the variables of INHERITED that are set."""
     source = os.environ if environ is None else environ
@@ -79,6 +86,16 @@ def _is_address(endpoint: str) -> bool:
         return urlsplit(endpoint).port != 0
     except ValueError:  # of a port above 65535, or a bracket that is not closed
         return False
+
+
+def _stamp_of(path: str | None) -> tuple[int, int, int] | None:
+    if not path:
+        return None
+    try:
+        stat = os.stat(path)  # noqa: PTH116 - as little as possible, with each request
+    except OSError:
+        return None
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
 def _content(name: str, source: Mapping[str, str]) -> str:

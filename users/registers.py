@@ -9,6 +9,7 @@ from datetime import date
 
 import msgspec
 
+from archive.known import Known, known_of
 from archive.store import settle
 from archive.threads import run_blocking
 from runtime import sql
@@ -39,7 +40,16 @@ async def carry_over(sessions: Sessions, by: Operator) -> None:
             last = _last(replaced, day, xx, named)
             if last != named:
                 await connection.execute(_MANIFEST, day, xx, named, last, by.who, by.reason)
-            await run_blocking(settle, sessions.at.archive, xx=xx, day=day, digest=last)
+            known = await known_here(sessions, xx=xx, day=day)
+            await run_blocking(settle, sessions.at.archive, known, xx=xx, day=day, digest=last)
+
+
+async def known_here(sessions: Sessions, *, xx: int, day: date) -> Known:
+    """Return which writings of an archive any SET here has named."""
+    found = Known()
+    for connection in sessions.sets.values():
+        found |= await known_of(connection, xx=xx, day=day)
+    return found
 
 
 def _last(replaced: Replaced, day: date, xx: int, digest: str) -> str:

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from archive import store
 from archive.export import archive_lock
+from archive.known import Known, announce
 from archive.manifest import Manifest
 from archive.of_user import UserInArchive
 from archive.rename import Renaming, write_renamed
@@ -35,6 +36,7 @@ from setnode.commit.invalidation import payload
 from users import journal
 from users.headers import Headers, Names, own_claims, write_anew
 from users.journal import Operator
+from users.registers import known_here
 from users.sessions import Sessions
 from users.survey import ArchiveAt
 from users.tables import UserInTables
@@ -74,6 +76,7 @@ class Staged:
     new: Path
     manifest: Manifest
     changes: Changes
+    known: Known
 
 
 async def changes_of(sessions: Sessions, source: UserInTables | UserInArchive, names: Names) -> Changes:
@@ -145,8 +148,8 @@ async def rename(
             # While what it replaces is still there.
             await _verify(sessions, at)
         for one in staged:
-            folder, digest = sessions.at.archive.folder, one.manifest.digest
-            await run_blocking(store.discard_others, folder, xx=one.at.xx, day=one.at.day, digest=digest)
+            archive, digest = sessions.at.archive, one.manifest.digest
+            await run_blocking(store.discard_others, archive, one.known, xx=one.at.xx, day=one.at.day, digest=digest)
     what = str(archives[0]) if tables is None else f"{tables[0]} {tables[1]}"
     changed = sum(one.rows for one in changes)
     await journal.note(sessions.wallet, names, by, what, changed)
@@ -170,7 +173,12 @@ async def _staged(sessions: Sessions, names: Names, at: ArchiveAt) -> AsyncItera
             frozenset(envelope_id for envelope_id, _ in changes.claims),
         )
         with store.staging(archive.folder, xx=at.xx, day=at.day) as new:
-            yield Staged(at, new, await write_renamed(found, new, renaming), changes)
+            manifest = await write_renamed(found, new, renaming)
+            known = await known_here(sessions, xx=at.xx, day=at.day)
+            await run_blocking(store.check_place, manifest, archive, known)
+            for name in at.holders if changes.rows else ():
+                await announce(sessions.sets[name], xx=at.xx, day=at.day, digest=manifest.digest)
+            yield Staged(at, new, manifest, changes, known)
 
 
 async def _replace_hashes(sessions: Sessions, changes: Collection[Changes]) -> None:
@@ -201,7 +209,7 @@ async def _write(
         for name in concerned:
             await sessions.sets[name].execute(_NOTE_WRITES, touched, payload(touched))
         for one in staged:
-            await run_blocking(store.publish, one.new, one.manifest, sessions.at.archive, keep_old=True)
+            await run_blocking(store.publish, one.new, one.manifest, sessions.at.archive, one.known, keep_old=True)
         crash_points.reach("published")
 
 

@@ -53,13 +53,15 @@ class ArchiveFiles(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no t
 
     def add(self, path: str, known: Known) -> None:
         """Have a file under `path`, which begins with ROOT."""
-        self._known[path] = known
+        with self._one:
+            self._known[path] = known
 
     def forget(self, prefix: str) -> None:
         """Have no file any more whose path begins with `prefix`."""
-        for path in [one for one in self._known if one.startswith(prefix)]:
-            del self._known[path]
-            self._faults.pop(path, None)
+        with self._one:
+            for path in [one for one in self._known if one.startswith(prefix)]:
+                del self._known[path]
+                self._faults.pop(path, None)
 
     def fault(self, prefix: str) -> HongbaoError | None:
         """Return why a read of a file whose path begins with `prefix` failed, once.

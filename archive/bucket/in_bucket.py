@@ -9,7 +9,8 @@ from pathlib import Path
 
 from archive.bucket import layout, publication, remote
 from archive.bucket.files import ArchiveFiles
-from archive.kept_in import SPOILT, Opened
+from archive.kept_in import SPOILT, Opened, Writing
+from archive.known import Known
 from archive.manifest import Manifest
 from archive.place import not_written
 from errors import Refused
@@ -29,6 +30,13 @@ class InBucket:
     def archived(self) -> list[tuple[date, int]]:
         """List the manifests."""
         return sorted({(one.day, one.xx) for one in publication.generations(self.bucket)})
+
+    def writings(self) -> list[Writing]:
+        """List the manifests, by their names."""
+        return [
+            Writing(*one, f"{self.bucket}/{layout.manifest_name(one.xx, one.day, one.digest)}")
+            for one in publication.generations(self.bucket)
+        ]
 
     def opened(self, key: bytes, *, xx: int, day: date, digest: str | None, files: ArchiveFiles | None) -> Opened:
         """Read the manifest; without a digest, that which was put last."""
@@ -53,18 +61,25 @@ class InBucket:
         with spool as name:
             yield Path(name)
 
-    def publish(self, new: Path, manifest: Manifest, key: bytes, *, keep_old: bool) -> None:
+    def check_place(self, manifest: Manifest, key: bytes, known: Known) -> None:
+        """Look whether somebody else has put the same archive, under another key; others have other names."""
+        del known
+        publication.check_place(self.bucket, manifest, key)
+
+    def publish(self, new: Path, manifest: Manifest, key: bytes, known: Known, *, keep_old: bool) -> None:
         """Put the files, then the manifest."""
         del keep_old  # older ones always stay until `discard_others`
+        self.check_place(manifest, key, known)
         publication.publish(self.bucket, new, manifest, key)
 
-    def discard_others(self, *, xx: int, day: date, digest: str) -> None:
-        """Delete the objects of all others of the day and database."""
-        publication.discard_others(self.bucket, xx=xx, day=day, digest=digest)
+    def discard_others(self, key: bytes, known: Known, *, xx: int, day: date, digest: str) -> None:
+        """Delete the objects of all others of the day and database that are known."""
+        del key  # an object is named by its digest
+        publication.discard_others(self.bucket, known, xx=xx, day=day, digest=digest)
 
-    def settle(self, key: bytes, *, xx: int, day: date, digest: str) -> None:
+    def settle(self, key: bytes, known: Known, *, xx: int, day: date, digest: str) -> None:
         """Discard the others if there are any, and this one is whole."""
-        if not publication.has_others(self.bucket, xx=xx, day=day, digest=digest):
+        if not publication.has_others(self.bucket, known, xx=xx, day=day, digest=digest):
             return
         try:
             self.check_files(self.opened(key, xx=xx, day=day, digest=digest, files=None))
@@ -72,7 +87,7 @@ class InBucket:
             if refused.code not in SPOILT:
                 raise
             return  # what else is there may be all that is left: nothing is removed
-        self.discard_others(xx=xx, day=day, digest=digest)
+        self.discard_others(key, known, xx=xx, day=day, digest=digest)
 
     def fetch(self, found: Opened, name: str, path: Path) -> None:
         """Read it in parts; unchecked."""

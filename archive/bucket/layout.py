@@ -63,9 +63,9 @@ def generation_of(name: str) -> Generation | None:
         return None
 
 
-def is_of(name: str, digest: str) -> bool:
-    """Say whether an object belongs to the archive whose manifest has this digest."""
-    return name.rpartition("/")[2].partition(".")[0] == digest[:GENERATION]
+def generation_in(name: str) -> str:
+    """Return the digits of the digest of the archive that an object belongs to."""
+    return name.rpartition("/")[2].partition(".")[0]
 
 
 def _kind(table: Table) -> str:

@@ -6,8 +6,10 @@ from pathlib import Path
 
 from archive.bucket import layout, signed
 from archive.bucket.signed import Signed
+from archive.known import Known
 from archive.limits import MANIFEST_BYTES
 from archive.manifest import Manifest, check_key
+from archive.standing import of_another
 from errors import Refused
 from objectstore.bucket import Bucket
 from sharding.slots import database_name
@@ -56,6 +58,23 @@ def _missing(where: str, xx: int, day: date) -> Refused:
     return Refused("archive_missing", f"there is no archive of {database_name(xx)} and {day}: no {where}")
 
 
+def check_place(bucket: Bucket, manifest: Manifest, key: bytes) -> None:
+    """Raise Refused `archive_of_another` if this very archive stands there under another key: it is another's copy.
+
+    Archives with other digests have other names, and are in nobody's way.
+    """
+    name = layout.manifest_name(manifest.xx, manifest.day, manifest.digest)
+    try:
+        content, _ = bucket.read(name, MANIFEST_BYTES)
+    except Refused as refused:
+        if refused.code not in ("object_missing", "object_changed"):
+            raise
+        return
+    said = signed.unproven(content)
+    if said is not None and said.digest == manifest.digest and not said.is_signed(key):
+        raise of_another(f"{bucket}/{name}")
+
+
 def publish(bucket: Bucket, new: Path, manifest: Manifest, key: bytes) -> None:
     """Put the files of the folder `new`, and then the manifest, by which they count; durable on return.
 
@@ -75,7 +94,7 @@ def publish(bucket: Bucket, new: Path, manifest: Manifest, key: bytes) -> None:
             raise
         standing, etag = bucket.read(name, MANIFEST_BYTES)
         if standing != content:
-            # Spoilt, or signed with another key: the digest in its name is ours, so its content must be, too.
+            # Spoilt (`check_place` has looked): the digest in its name is ours, so its content must be, too.
             bucket.replace(name, content, etag)
 
 
@@ -117,23 +136,24 @@ def sizes(bucket: Bucket, manifest: Manifest) -> dict[str, int | None]:
     return found
 
 
-def discard_others(bucket: Bucket, *, xx: int, day: date, digest: str) -> None:
-    """Delete all objects of a day and database but those of the archive with this digest.
+def discard_others(bucket: Bucket, known: Known, *, xx: int, day: date, digest: str) -> None:
+    """Delete the objects of the known archives of a day and database but those of the one with this digest.
 
     Manifests first: an archive without one is nobody's. What the store lists late stays, and goes with the next call.
     """
     for place in _places(xx, day):
-        bucket.delete(_others(bucket, place, digest))
+        bucket.delete(_others(bucket, place, known, digest))
 
 
-def has_others(bucket: Bucket, *, xx: int, day: date, digest: str) -> bool:
-    """Say whether there is an object of a day and database that is not of the archive with this digest."""
-    return any(_others(bucket, place, digest) for place in _places(xx, day))
+def has_others(bucket: Bucket, known: Known, *, xx: int, day: date, digest: str) -> bool:
+    """Say whether there is an object of a known archive of a day and database, not of the one with this digest."""
+    return any(_others(bucket, place, known, digest) for place in _places(xx, day))
 
 
 def _places(xx: int, day: date) -> list[str]:
     return [layout.manifests_of(xx, day), *layout.partitions_of(xx, day)]
 
 
-def _others(bucket: Bucket, place: str, digest: str) -> list[str]:
-    return [one.name for one in bucket.listed(place) if not layout.is_of(one.name, digest)]
+def _others(bucket: Bucket, place: str, known: Known, digest: str) -> list[str]:
+    others = {one[: layout.GENERATION] for one in known.digests} - {digest[: layout.GENERATION]}
+    return [one.name for one in bucket.listed(place) if layout.generation_in(one.name) in others]

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from archive.limits import BLOCK_BYTES
-from archive.manifest import Manifest, checked, sign
+from archive.manifest import Manifest, Unproven, checked, sign
 from archive.tables import FILES
 from errors import Refused
 
@@ -23,7 +23,7 @@ _HASH = hashlib.sha256().digest_size
 _UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 
 
-class Blocks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Blocks(msgspec.Struct, frozen=True):
     """The size of a block, and of each file the hashes of all its blocks, in hex."""
 
     size: int
@@ -87,6 +87,15 @@ def decode(content: bytes, where: str, key: bytes, *, xx: int, day: date) -> Sig
         if blocks.size < 1 or len(hashes.get(name, b"")) != -(-file.size // blocks.size) * _HASH:
             raise Refused("archive_corrupt", f"{where} has not the hashes of all blocks of {name}")
     return Signed(manifest, blocks)
+
+
+def unproven(content: bytes) -> Unproven | None:
+    """Return what a manifest's object says, unchecked; None if it is no such object."""
+    try:
+        found = msgspec.json.decode(content, type=_Object)
+        return Unproven(bytes(found.manifest), bytes.fromhex(found.hmac_sha256), None)
+    except _UNREADABLE:
+        return None
 
 
 def _mac(digest: str, blocks: bytes, key: bytes) -> bytes:

@@ -10,16 +10,26 @@ from typing import Any
 
 import click
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
 from archive import store
 from archive.copying import copy_archive
+from archive.known import Known
 from archive.place import Archive
 from archive.register import RegisterEntry, read_register
 from archive.restore import remove, restore
 from archive.verify import Verified, reread, verify_database
-from cli.archives import find_installed, open_archive, read_day, registered_archives, select_archives
+from cli.archives import (
+    find_installed,
+    known_archives,
+    named_archives,
+    open_archive,
+    read_day,
+    registered_archives,
+    select_archives,
+)
 from cli.job_record import on_record
 from envelope.money import yuan
 from errors import HongbaoError, Refused, Unavailable
@@ -34,6 +44,9 @@ from schema import roles
 from schema.jobs import Job
 from schema.names import read_database
 from sharding.slots import database_name
+
+SHOWN = 20
+"""Archives that no register names, of which each is told."""
 
 Result = dict[str, Any]
 
@@ -52,11 +65,15 @@ def command() -> None:
 @data_option
 @json_option
 def list_(*, day: str | None, database: str | None, data: Path | None, as_json: bool) -> None:
-    """Show the archives and their manifests. Exit status 1 if one is not signed by our key."""
+    """Show the archives and their manifests.
+
+    Exit status 1 if one is not signed by our key, or if none is found and nothing is installed in the data folder.
+    """
     archive = open_archive(data)
     found = [_listed(archive, *one) for one in _selected(archive, day, database)]
-    print_report({"archives": found}, as_json=as_json, show=lambda console: _show_list(found, console))
-    sys.exit(0 if all(one["code"] is None for one in found) else 1)
+    unsure = "" if found or find_installed(data) else _unsure(archive)
+    print_report({"archives": found}, as_json=as_json, show=lambda console: _show_list(found, unsure, console))
+    sys.exit(0 if not unsure and all(one["code"] is None for one in found) else 1)
 
 
 @command.command("verify")
@@ -69,16 +86,19 @@ def verify(*, day: str | None, database: str | None, data: Path | None, as_json:
 
     While the tables of a date exist, its archive is read back into Postgres and compared row by row. For a date that is
     dropped, and while the SETs' Postgres servers are down, signature, files and the digests of all rows are checked
-    instead. Exit status 1 if one does not verify.
+    instead. Exit status 1 if one does not verify, or if no archive is found and no register could be read.
     """
     archive, installed = open_archive(data), find_installed(data)
     with on_record(data, Job.ARCHIVE_CHECK if installed and not (day or database) else None) as run:
         found, alone = asyncio.run(_verify(archive, day, database, installed))
         wrong = "; ".join(f"{one['day']} {one['database']}: {one['code']}" for one in found if one["code"])
         run.failure = wrong or alone
-    holds = not wrong
+    unsure = _unsure(archive) if not found and (alone or installed is None) else ""
+    holds = not wrong and not unsure
     print_report(
-        {"holds": holds, "archives": found}, as_json=as_json, show=lambda console: _show_verified(found, console)
+        {"holds": holds, "archives": found},
+        as_json=as_json,
+        show=lambda console: _show_verified(found, unsure, console),
     )
     sys.exit(0 if holds else 1)
 
@@ -112,37 +132,48 @@ def copy(*, place: str, day: str | None, database: str | None, data: Path | None
 
     For moving to another place: copy while days are still rotated into the old one, stop the rotation, copy again (what
     is there already is only checked), and name PLACE as `archive` in the installation file. Exit status 1 if one could
-    not be copied; the others are copied all the same.
+    not be copied (the others are copied all the same), or if there is none and no register could be read.
     """
     archive = open_archive(data)
     target = Archive(store.root_of(place), archive.key)
     access = find_installed(data)
     known = asyncio.run(registered_archives(access)) if access else {}
+    before = asyncio.run(known_archives(access)) if access else {}
     found = []
     with _progress() as bar:
         selected = _selected(archive, day, database, known)
         task = bar.add_task("copying", total=len(selected))
         for its_day, xx in selected:
             bar.update(task, description=f"copying {its_day} {database_name(xx)}")
-            found.append(_copied(archive, target, xx, its_day, known.get((its_day, xx))))
+            found.append(_copied(archive, target, xx, its_day, known.get((its_day, xx)), before.get((its_day, xx))))
             bar.advance(task)
-    copied = all(one["code"] is None for one in found)
+    unsure = "" if found or access else _unsure(archive)
+    copied = not unsure and all(one["code"] is None for one in found)
     print_report(
         {"copied": copied, "place": place, "archives": found}, as_json=as_json,
-        show=lambda console: _show_copied(found, place, console),
+        show=lambda console: _show_copied(found, place, unsure, console),
     )  # fmt: skip
     sys.exit(0 if copied else 1)
 
 
-def _copied(archive: Archive, target: Archive, xx: int, day: date, digest: str | None) -> Result:
+def _copied(archive: Archive, target: Archive, xx: int, day: date, digest: str | None, known: Known | None) -> Result:
     row: Result = {"day": str(day), "database": database_name(xx), "code": None, "detail": None}
     try:
-        return row | {"new": copy_archive(archive, target, xx=xx, day=day, digest=digest)}
+        return row | {"new": copy_archive(archive, target, xx=xx, day=day, digest=digest, known=known)}
     except HongbaoError as error:
         return row | {"code": error.code, "detail": error.detail}
 
 
-def _show_copied(found: list[Result], place: str, console: Console) -> None:
+def _unsure(archive: Archive) -> str:
+    """Say that nothing was found where no register could say whether something has to be there."""
+    missing = isinstance(archive.folder, Path) and not archive.folder.is_dir()
+    what = "there is no such folder" if missing else "no archive is there"
+    return f"{archive.folder}: {what}, and no register was asked: is it mounted, and is this the right data folder?"
+
+
+def _show_copied(found: list[Result], place: str, unsure: str, console: Console) -> None:
+    if unsure:
+        console.print(f"[red]{escape(unsure)}[/red]", highlight=False)
     for one in found:
         if one["code"] is not None:
             console.print(f"[red]{one['day']} {one['database']}: {one['code']}[/red] {one['detail']}", highlight=False)
@@ -182,15 +213,17 @@ async def _verify(
 ) -> tuple[list[Result], str]:
     """Return what was found, and why archives were not compared with the registers, "" if they were."""
     # The registers are asked, too: an archive folder that is not mounted looks empty, not wrong.
-    known: Collection[tuple[date, int]] = ()
+    named: dict[tuple[date, int], list[str]] = {}
     alone = ""
     try:
-        known = await registered_archives(access) if access else ()
+        named = await named_archives(access) if access else {}
     except Unavailable as unavailable:
         alone = f"only the files are verified, not compared with the registers: {unavailable.detail}"
         click.echo(alone, err=True)
         access = None
-    selected = _selected(archive, day, database, known)
+    if access is not None and not (day or database):
+        _tell_unnamed(store.unnamed(archive.folder, named))
+    selected = _selected(archive, day, database, named)
     with _progress() as bar:
         task = bar.add_task("verifying", total=len(selected))
         found = []
@@ -199,6 +232,18 @@ async def _verify(
             found.append(await _verified(archive, xx, its_day, access, partial(_show_progress, bar, task, its_day, xx)))
             bar.advance(task)
     return found, alone
+
+
+def _tell_unnamed(found: list[str]) -> None:
+    """Tell on standard error, which is read by people: it is no fault of an archive that others stand beside it."""
+    for where in found[:SHOWN]:
+        click.echo(
+            f"{where}: no register here names it; a kill or a restore has left it, or it is another installation's. It "
+            "is not removed, and has names, also of users who were forgotten",
+            err=True,
+        )
+    if len(found) > SHOWN:
+        click.echo(f"and {counted(len(found) - SHOWN, 'archive')} more that no register here names", err=True)
 
 
 async def _verified(archive: Archive, xx: int, day: date, access: Access | None, progress: Any) -> Result:
@@ -261,9 +306,10 @@ def _show_progress(bar: Progress, task: TaskID, day: date, xx: int, kind: str, _
     bar.update(task, description=f"{day} {database_name(xx)} {kind}")
 
 
-def _show_list(found: list[Result], console: Console) -> None:
+def _show_list(found: list[Result], unsure: str, console: Console) -> None:
     if not found:
-        console.print("nothing is archived yet; ./run rotate plan says which day goes next", highlight=False)
+        nothing = "nothing is archived yet; ./run rotate plan says which day goes next"
+        console.print(f"[red]{escape(unsure)}[/red]" if unsure else nothing, highlight=False)
         return
     table = Table("day", "database", "envelopes", "claims", "yuan paid in", "MB", "signed")
     for one in found:
@@ -276,9 +322,10 @@ def _show_list(found: list[Result], console: Console) -> None:
     print_table(console, table)
 
 
-def _show_verified(found: list[Result], console: Console) -> None:
+def _show_verified(found: list[Result], unsure: str, console: Console) -> None:
     if not found:
-        console.print("nothing is archived yet, and no register names an archive")
+        nothing = "nothing is archived yet, and no register names an archive"
+        console.print(f"[red]{escape(unsure)}[/red]" if unsure else nothing, highlight=False)
         return
     table = Table("day", "database", "how", "rows", "result")
     for one in found:

@@ -19,9 +19,12 @@ import msgspec
 import pytest
 
 from archive import manifest, pipes, place
+from archive.details import Details
 from archive.export import export_database
+from archive.place import Archive
 from archive.tables import TABLES
 from archive.verify import verify_database
+from archive.view import query
 from errors import HongbaoError, Refused
 from machine.postgres.server import Postgres
 from schema import roles
@@ -123,6 +126,30 @@ def read_parquet(path: Path, columns: Any) -> list[tuple[Any, ...]]:
 
 def as_text(rows: list[tuple[Any, ...]]) -> list[str]:
     return [repr([one.replace(tzinfo=None) if hasattr(one, "tzinfo") else one for one in row]) for row in rows]
+
+
+@pytest.mark.parametrize("named", ["slot=5", "kind=archive", "a[1]*?", "红包 'x\" {a,b} 100%"])
+async def test_folders_above_it_are_only_its_address(databases: Databases, tmp_path: Path, named: str) -> None:
+    """DuckDB takes name=value for a column, and stars for a pattern: written, verified and read as under any name."""
+    folder = tmp_path / named / "archive"
+    folder.parent.mkdir()
+    dsn = await past(databases)
+    await fill(dsn, 30)
+    async with owner(databases, dsn) as connection:
+        await detach(connection)
+        made = await export(connection, folder)
+        await verify(connection, folder)
+        stored = await connection.fetch(
+            "SELECT seq, kind, user_id FROM claim_20261103 WHERE envelope_id = $1 ORDER BY seq", made.first_id
+        )
+    details = Details(folder, KEY)
+    found = details.read(made.first_id or 0, made.digest)
+    details.close()
+    assert found is not None
+    assert [*zip(found["seqs"], found["kinds"], found["users"], strict=True)] == [tuple(row) for row in stored]
+    seen = query(Archive(folder, KEY), "SELECT count(*), count(DISTINCT slot), max(day) FROM claim", limit=1)
+    assert seen.left_out == []
+    assert (seen.rows[0][0], seen.rows[0][1] > 1) == (made.claims, True)
 
 
 async def test_a_database_without_an_envelope_has_an_archive_too(databases: Databases, tmp_path: Path) -> None:

@@ -189,6 +189,33 @@ async def test_an_archive_that_is_not_there_does_not_hold(kept: Kept) -> None:
     assert len(told["archives"]) == 2
 
 
+async def test_nothing_found_where_no_register_was_asked_is_no_success(kept: Kept, tmp_path: Path) -> None:
+    """Postgres away, or nothing installed in the data folder: an empty or missing folder proves nothing."""
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    write_private(empty / "secrets.json", {"keys": {"ARCHIVE_KEY": KEY.decode()}})
+    for words in (("list",), ("verify",), ("copy", str(tmp_path / "target"))):
+        ran = await asyncio.to_thread(CliRunner().invoke, main, ["archive", *words, "--data", str(empty)])
+        assert (ran.exit_code, "no register was asked" in ran.stdout) == (1, True), (words, ran.output)
+    kept.archive.folder.rename(kept.data / "elsewhere")
+    kept.stop()
+    told = await kept.json("archive", "verify", code=1)
+    assert (told["holds"], told["archives"]) == (False, [])
+
+
+async def test_an_archive_that_no_register_names_is_told(kept: Kept) -> None:
+    """By its place, to people; what is named holds all the same."""
+    day = DAY + timedelta(days=400)
+    theirs = kept.archive.folder / str(day)
+    shutil.copytree(kept.archive.folder / str(DAY), theirs)
+    ran = await kept.run("archive", "verify")
+    assert f"{theirs / 'db_01'}: no register here names it" in ran.stderr
+    assert ran.stderr.count("no register here names it") == 2
+    shutil.rmtree(theirs)
+    ran = await kept.run("archive", "verify")
+    assert (ran.exit_code, ran.stderr.count("no register")) == (0, 0)
+
+
 async def test_a_date_is_looked_for_where_it_is_not_where_its_database_is_now(kept: Kept) -> None:
     """A database that moved by time has its old days where it was; verify asks that SET, and finds the tables."""
     there = await kept.databases.clone("past", build_past)

@@ -20,6 +20,7 @@ from archive.bucket import layout, publication
 from archive.bucket.signed import blocks_of, encode
 from archive.details import Details
 from archive.export import export_database
+from archive.known import announce
 from archive.place import Archive
 from archive.restore import remove, restore
 from archive.verify import reread, verify_database
@@ -176,15 +177,18 @@ async def test_two_archivers_at_once(day: Day, databases: Databases, monkeypatch
 
 
 async def test_an_older_writing_stays_until_the_register_names_the_new_one(day: Day) -> None:
-    """Published beside it, read by the digest that the register names; once that is verified, the other one is gone."""
+    """Read by the digest that the register names; once that is verified, the other one is gone, if it was ours."""
     old = await day.named()
+    await announce(day.connection, xx=0, day=DAY, digest="f" * 64)
+    foreign = layout.file_name("claim.parquet", 0, DAY, "e" * 64)
+    for name in (foreign, layout.file_name("claim.parquet", 0, DAY, "f" * 64)):
+        day.bucket.create(name, b"half")
     spare = layout.manifest_name(0, DAY, "f" * 64)
     day.bucket.create(spare, b"{}")
-    day.bucket.create(layout.file_name("claim.parquet", 0, DAY, "f" * 64), b"half")
     assert store.opened(day.archive, xx=0, day=DAY, digest=old.digest).manifest == old
     assert await day.refused(reread(*day.archive, xx=0, day=DAY)) == "archive_corrupt", "no register: the last one put"
     assert await ArchiveAdapter(day.archive).verify(day.connection, xx=0, day=DAY) == old
-    assert all(old.digest[: layout.GENERATION] in name for name in day.names())
+    assert [name for name in day.names() if old.digest[: layout.GENERATION] not in name] == [foreign]
 
 
 async def test_what_was_changed_behind_us_is_refused(day: Day) -> None:

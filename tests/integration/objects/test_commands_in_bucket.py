@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from archive import store
+from archive.bucket import layout
 from archive.place import Archive
-from installation import data_folder, inventory
+from installation import data_folder
+from installation.inventory import file as inventory_file
 from objectstore.bucket import Bucket
 from tests.integration.archive.fixtures import DAY, KEY
 from tests.integration.archive.test_commands import NEXT, Kept, kept
@@ -52,6 +54,19 @@ async def test_an_archive_moves_into_a_bucket_and_back(
             assert (back / path.relative_to(kept.archive.folder)).read_bytes() == path.read_bytes()
 
 
+async def test_a_writing_that_no_register_names_is_told(kept: Kept, bucket: Bucket) -> None:
+    """Beside the one that is named it harms nothing, but has names: its object is told to people."""
+    await kept.json("archive", "copy", str(bucket))
+    lies_in(kept, bucket)
+    ran = await kept.run("archive", "verify")
+    assert (ran.exit_code, ran.stderr.count("no register")) == (0, 0)
+    name = layout.manifest_name(0, DAY, "e" * 64)
+    bucket.create(name, b"theirs")
+    ran = await kept.run("archive", "verify")
+    assert (ran.exit_code, ran.stderr.count("no register")) == (0, 1)
+    assert f"{bucket}/{name}: no register here names it" in ran.stderr
+
+
 async def test_what_is_missing_in_a_bucket_is_named(kept: Kept, bucket: Bucket, front: FaultyFront) -> None:
     """A file and a manifest that are gone, and a bucket that does not let us read: each has its code in its row."""
     await kept.json("archive", "copy", str(bucket))
@@ -75,7 +90,7 @@ def test_a_folder_of_data_may_name_a_bucket(tmp_path: Path, monkeypatch: pytest.
     folder = data_folder.locate(tmp_path)
     assert folder.archive_place == "s3://some-bucket/archive"
     assert folder.archive == tmp_path / "archive"
-    assert inventory._absolute("s3://some-bucket/archive", tmp_path) == "s3://some-bucket/archive"
+    assert inventory_file._absolute("s3://some-bucket/archive", tmp_path) == "s3://some-bucket/archive"
 
 
 async def test_a_key_that_differs_believes_nothing(kept: Kept, bucket: Bucket, front: FaultyFront) -> None:

@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from archive.export import export_database
-from archive.restore import restore
+from archive.restore import remove, restore
 from envelope.pseudonyms import new_pseudonym
 from errors import HongbaoError, Refused, Unavailable
 from runtime import postgres
@@ -186,14 +186,19 @@ async def test_a_database_that_is_away(past_of_alice: AlicesPast, away: str) -> 
     one.installed = at
 
 
-async def test_a_restored_copy(past_of_alice: AlicesPast) -> None:
-    """A date that was put back for people has the name, too: it is to be removed first."""
+@pytest.mark.parametrize("killed", [False, True])
+async def test_a_restored_copy(past_of_alice: AlicesPast, *, killed: bool) -> None:
+    """A date that was put back for people, or half of it, has the name, too: removed as told, it is in nobody's way."""
     one = past_of_alice
     await one.take_to("verified")
     async with postgres.connected(one.installed.sets[0].owner_dsn) as connection:
-        await restore(connection, one.installed.archive.folder, ARCHIVE_KEY, xx=0, day=DAY)
-    error = await refused(one)
-    assert f"archive restore {DAY} db_00 --remove" in error.detail
+        done = await restore(connection, one.installed.archive.folder, ARCHIVE_KEY, xx=0, day=DAY)
+        if killed:
+            await connection.execute(f"ALTER SCHEMA {done.schema} RENAME TO restoring_00_{DAY:%Y%m%d}")
+        error = await refused(one)
+        assert f"archive restore {DAY} db_00 --remove" in error.detail
+        await remove(connection, xx=0, day=DAY)
+    await one.forget()
 
 
 async def test_an_export_that_was_interrupted(past_of_alice: AlicesPast) -> None:

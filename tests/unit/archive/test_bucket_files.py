@@ -1,6 +1,7 @@
 """The file system through which archives in an object store are read: whose read failed, and why."""
 
 import hashlib
+import threading
 from typing import Any
 
 import pytest
@@ -32,3 +33,37 @@ def test_each_read_hears_of_its_own_fault() -> None:
     assert away is not None
     assert (damaged.code, away.code) == ("archive_corrupt", "bucket_away")
     assert files.fault("") is None
+
+
+class _Watched(str):
+    """A path that has another thread add a file while one looks whether it is to be forgotten."""
+
+    __slots__ = ("adding", "files")
+    adding: threading.Thread | None
+    files: ArchiveFiles
+
+    def startswith(self, *args: Any) -> bool:
+        """Compare, once the other thread has added a file or waits for us."""
+        if self.adding is None:
+            self.adding = threading.Thread(
+                target=self.files.add, args=(f"{ROOT}other/claim.parquet", Known("other", 1, 1, b""))
+            )
+            self.adding.start()
+            self.adding.join(0.2)
+        return super().startswith(*args)
+
+
+def test_a_file_is_added_while_another_archive_is_forgotten() -> None:
+    """By another thread: neither fails, what was to be forgotten is, and the new one is there."""
+    bucket: Any = HalfAway()
+    files = ArchiveFiles(bucket)
+    path = _Watched(f"{ROOT}old/claim.parquet")
+    path.files, path.adding = files, None
+    for one in (path, f"{ROOT}old/guest.parquet"):
+        files.add(one, Known("old", 1, 1, b""))
+    files.forget(f"{ROOT}old/")
+    assert path.adding is not None
+    path.adding.join()
+    assert not files.exists(f"{ROOT}old/claim.parquet")
+    assert not files.exists(f"{ROOT}old/guest.parquet")
+    assert files.exists(f"{ROOT}other/claim.parquet")
