@@ -2,6 +2,10 @@
 
 A migration adds what the next release needs and takes nothing away that the present one uses, so that processes of both
 work on it; what nobody uses any more goes with a later release.
+
+A SET's migration takes the day lock (`days.lock`) and waits while a detach is pending: Postgres does not pass a change
+of a hot table on to a partition of which the detach is pending, and then neither finalizes that detach nor lets anybody
+change the partition. Until the change were taken back, no day of that SET could leave the hot tables.
 """
 
 import hashlib
@@ -34,6 +38,15 @@ _LOCK_TIMEOUT = """SELECT set_config('lock_timeout', CASE WHEN EXISTS (
 
 _log = logs.get("schema")
 
+_DAY_LOCK = "SELECT pg_try_advisory_xact_lock(hashtext('hongbao_rotation'))"
+"""The lock of `days.lock`, to the end of the transaction."""
+_PENDING_DETACH = """
+SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+WHERE i.inhdetachpending
+    AND i.inhparent IN (to_regclass('public.envelope'), to_regclass('public.claim'), to_regclass('public.guest'))
+LIMIT 1
+"""
+
 _REGISTER = """
 CREATE TABLE IF NOT EXISTS migration (
     name       varchar(64) PRIMARY KEY,
@@ -41,6 +54,12 @@ CREATE TABLE IF NOT EXISTS migration (
     applied_at timestamptz NOT NULL DEFAULT now()
 )
 """
+
+
+class _DaysAreLeavingError(Exception):
+    """Days are taken out of the hot tables just now: the attempt is repeated as if a lock were not to be had."""
+
+    sqlstate = asyncpg.LockNotAvailableError.sqlstate
 
 
 class Kind(StrEnum):
@@ -62,8 +81,8 @@ async def migrate_set(dsn: str) -> list[str]:
     """Migrate a SET's database to the newest schema, as its owner; returns the names of the migrations applied.
 
     Raises Refused `migration_changed` if an applied file was edited since, `role_missing` if a role of ours is not in
-    the cluster, Unavailable `migration_waits` if a table or another migrator was in the way for LOCK_S. Then nothing
-    was applied.
+    the cluster, Unavailable `migration_waits` if a table, another migrator, a rotation, a move or a pending detach was
+    in the way for LOCK_S. Then nothing was applied.
     """
     return await migrate(dsn, Kind.SET)
 
@@ -85,6 +104,8 @@ async def _migrate(dsn: str, folder: Path, name: str = "") -> list[str]:
     try:
         async with postgres.connected(dsn) as connection:
             return await retry_while_locked(lambda: _migrate_at_once(connection, dsn, folder, name), patience_s=LOCK_S)
+    except _DaysAreLeavingError as error:
+        raise Unavailable("migration_waits", f"{error}; nothing was changed, migrate again") from error
     except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError) as error:
         raise Unavailable(
             "migration_waits",
@@ -104,11 +125,27 @@ async def _migrate_at_once(connection: Connection, dsn: str, folder: Path, name:
         await _refuse_other(connection, done, folder, name, dsn)
         _refuse_changed(_difference(folder, done).changed)
         missing = [path for path in _files(folder) if path.stem not in done]
+        if missing and folder.name == Kind.SET:
+            await _wait_for_days(connection)
         for path in missing:
             await _apply(connection, path)
     for path in missing:
         _log.info("migration applied", migration=path.stem)
     return [path.stem for path in missing]
+
+
+async def _wait_for_days(connection: Connection) -> None:
+    """Keep days where they are to the end of the transaction; raise _DaysAreLeavingError if some leave just now."""
+    if not await connection.fetchval(_DAY_LOCK):
+        raise _DaysAreLeavingError(
+            f"a rotation, a move of a database or `user forget` was at work on this SET for {LOCK_S} s; wait for it"
+        )
+    pending = await connection.fetchval(_PENDING_DETACH)
+    if pending is not None:
+        raise _DaysAreLeavingError(
+            f"the detach of {pending} from the hot tables is not complete: `hongbao rotate run` completes it, and "
+            "names what it waits for"
+        )
 
 
 async def compare(connection: Connection, kind: Kind) -> Difference:

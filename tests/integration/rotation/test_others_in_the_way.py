@@ -1,0 +1,88 @@
+"""Other sessions beside a rotation: migrations, reports, changes of tables; who waits for what, and what they hear."""
+
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from errors import Unavailable
+from rotation.lock import rotation_lock
+from schema import migrate as schema_migrate
+from schema.migrate import migrate_set
+from tests.integration.rotation.fixtures import DAY, OldDays, old_days
+
+__all__ = ["old_days"]
+
+TAG = f"{DAY:%Y%m%d}"
+ADDS_A_COLUMN = """
+ALTER TABLE envelope ADD COLUMN of_tomorrow bigint;
+DO $$ DECLARE one regclass; BEGIN
+    FOR one IN SELECT oid FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'p'
+        AND NOT relispartition AND relname ~ '^envelope_[0-9]{8}$'
+    LOOP EXECUTE format('ALTER TABLE %s ADD COLUMN of_tomorrow bigint', one); END LOOP;
+END $$;
+"""
+"""Of the shape of schema/set/0009_bounds.sql: days that are detached are read by the same statements."""
+WITH_COLUMN = "SELECT count(*) FROM pg_attribute WHERE attname = 'of_tomorrow' AND attrelid = $1::text::regclass"
+
+
+@asynccontextmanager
+async def a_snapshot(old_days: OldDays, query: str) -> AsyncIterator[asyncpg.Connection]:
+    """A session with a snapshot, as a report or a dump has, that has run one query."""
+    session = await asyncpg.connect(old_days.set_dsn)
+    try:
+        async with session.transaction(isolation="repeatable_read", readonly=True):
+            await session.fetch(query)
+            yield session
+    finally:
+        await session.close()
+
+
+async def leave_pending(old_days: OldDays) -> None:
+    """Begin to detach DAY's headers beside a reader of them, and give up: the detach stays pending."""
+    async with a_snapshot(old_days, "SELECT count(*) FROM envelope"):
+        owner = await asyncpg.connect(old_days.set_access.dsn)
+        await owner.execute("SET lock_timeout = '100ms'")
+        with pytest.raises(asyncpg.LockNotAvailableError):
+            await owner.execute(f"ALTER TABLE public.envelope DETACH PARTITION public.envelope_{TAG} CONCURRENTLY")
+        await owner.close()
+    assert await old_days.scalar("SELECT count(*) FROM pg_inherits WHERE inhdetachpending") == 1
+
+
+@pytest.fixture
+def next_release(old_days: OldDays, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OldDays:
+    """`old_days`, and the migrations of a release that adds a column to the hot tables."""
+    shutil.copytree(schema_migrate._HERE / "set", tmp_path / "release" / "set")
+    (tmp_path / "release" / "set" / "9999_column.sql").write_text(ADDS_A_COLUMN)
+    monkeypatch.setattr(schema_migrate, "_HERE", tmp_path / "release")
+    monkeypatch.setattr(schema_migrate, "LOCK_S", 0.5)
+    return old_days
+
+
+async def test_a_migration_waits_while_a_detach_is_pending(next_release: OldDays) -> None:
+    """It changes nothing and names the day; the rotation completes the detach, and the column is on every table then.
+
+    Postgres would keep the column from the partition, and refuse to complete the detach of a partition without it.
+    """
+    await next_release.run_to("closed")
+    await leave_pending(next_release)
+    with pytest.raises(Unavailable, match=f"envelope_{TAG}.*rotate run") as waits:
+        await migrate_set(next_release.set_access.dsn)
+    assert waits.value.code == "migration_waits"
+    assert await next_release.scalar(WITH_COLUMN, "public.envelope") == 0
+    assert await next_release.run() == {0: "verified", 1: "verified"}
+    assert await migrate_set(next_release.set_access.dsn) == ["9999_column"]
+    assert await next_release.scalar(WITH_COLUMN, f"public.envelope_{TAG}") == 1
+
+
+async def test_a_migration_waits_while_a_rotation_works(next_release: OldDays) -> None:
+    """A detach that begins within the migration would be as lost as one that was pending before."""
+    async with rotation_lock(next_release.set_access.dsn):
+        with pytest.raises(Unavailable, match="rotation"):
+            await migrate_set(next_release.set_access.dsn)
+    assert await migrate_set(next_release.set_access.dsn) == ["9999_column"]
+    async with rotation_lock(next_release.set_access.dsn):
+        assert await migrate_set(next_release.set_access.dsn) == [], "there is nothing to change: nothing to wait for"
