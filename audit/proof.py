@@ -14,6 +14,7 @@ from audit.cold import RegisterCheck, missing_rows, rows_of
 from audit.day import FUNDS, prove_day
 from audit.digests import digest_of
 from audit.matching import FUTURE_S, InFlight, check_credit, check_fund, unaccounted
+from audit.overdue import note_overdue
 from audit.proofs import PartProof, Proofs, name_of
 from audit.report import Report
 from audit.snapshot import DayPart, Rows, day_parts, set_snapshot, snapshot
@@ -32,7 +33,8 @@ _UNACCOUNTED = sql.read("audit", "unaccounted")
 _LAST_CHUNK = 5_000
 _NO_RIGHT = "42501"
 LATE_S = 900.0
-"""Payouts take less than a second, and after an outage of the wallet some minutes: a later one is a violation."""
+"""Payouts and refunds at an envelope's end take less than a second, and after an outage some minutes: a later one is a
+violation."""
 TICK = 1_000
 """Envelopes between two reports of progress."""
 
@@ -148,6 +150,7 @@ class _SetProver:
 
     async def run(self, proofs: Proofs, flush: Callable[[], Awaitable[None]]) -> list[DayPart]:
         """Prove all parts; returns them. `flush` decides what is in flight by a later snapshot of the wallet."""
+        await note_overdue(self.connection, self.report, LATE_S)
         pending = await _pending_payouts(self.connection, self.target, self.report, self.only)
         parts = [part for part in await day_parts(self.connection, self.target.on) if self.only in (None, part.day)]
         waiting = {(yymmdd_of(envelope_id), slot_of(envelope_id)) for envelope_id in pending}
