@@ -1,10 +1,11 @@
 """One run over one day of one SET: close, detach, export, verify. It continues where the last run ended."""
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 from datetime import date
 from functools import partial
+from typing import TypeVar
 
 from archive.states import State
 from days import crash_points
@@ -31,6 +32,8 @@ from schema.day_tables import check_clock
 
 Progress = Callable[[str, int, int], None]
 """Receives what is being done, how much of it so far, and of how much (0: unknown)."""
+
+T = TypeVar("T")
 
 _log = logs.get("rotation")
 
@@ -76,7 +79,7 @@ class Rotation:
         """
         async with sessions(self.set_access) as connections:
             await check_clock(connections.work, today)
-            found = await facts.of_day(connections.work, day, self.set_access.databases)
+            found = await self._facts(connections.work, day)
             _check(self.set_access.name, found, today)
             result = Result(day)
             if found.empty:
@@ -95,6 +98,9 @@ class Rotation:
                 result.seconds[name] = round(time.perf_counter() - started, 3)
             result.states = {one.xx: one.state for one in await register.entries(connections.work, day)}
             return result
+
+    async def _facts(self, connection: Connection, day: date) -> facts.DayFacts:
+        return await _read(connection, partial(facts.of_day, connection, day, self.set_access.databases))
 
     async def _clear(self, connection: Connection, day: date, by: Operator) -> None:
         """Detach and drop the tables of a day without leaves; a leaf that was made meanwhile keeps them."""
@@ -131,13 +137,15 @@ class Rotation:
         wallet, now = await connections.wallet(), self.clock.now()
         proof = Proof(day, now, {})
         if cheap_first:
-            for obstacle in await known_obstacles(work, wallet, day, slots_of_all(ours), foreign):
+            known = partial(known_obstacles, work, wallet, day, slots_of_all(ours), foreign)
+            for obstacle in await _read(work, known):
                 proof.add(obstacle)
         if proof.holds:
-            proof = await prove(
-                work, wallet, day, ours, foreign, now, lambda seen: self.progress("proving", seen, 0),
+            attempt = partial(
+                prove, work, wallet, day, ours, foreign, now, lambda seen: self.progress("proving", seen, 0),
                 ahead_s=ahead_ms(self.clock) / 1000,
             )  # fmt: skip
+            proof = await _read(work, attempt)
         if proof.holds:
             return proof
         # The fence is that of all databases of the day: it stays if one of them is closed already.
@@ -164,7 +172,7 @@ class Rotation:
 
         Before the SET's own are advanced: once all of these are detached, no later run comes here.
         """
-        for xx in (await facts.of_day(connection, day, self.set_access.databases)).foreign_databases:
+        for xx in (await self._facts(connection, day)).foreign_databases:
             await LOCK_RETRY.run(connection, partial(_drop_foreign, connection, xx, day, by), tables=[_claims(day)])
 
     async def _export(self, connections: Sessions, day: date, by: Operator) -> None:
@@ -190,6 +198,14 @@ class Rotation:
         if self.archive is None:
             raise Refused("no_archive", "no archive is set up; set HONGBAO_ARCHIVE and HONGBAO_ARCHIVE_KEY")
         return self.archive
+
+
+async def _read(connection: Connection, work: Callable[[], Awaitable[T]]) -> T:
+    """Await reads of a day again while somebody changes or rebuilds a table: they have the `lock_timeout` of our DDL.
+
+    Only the first read of a table can meet that lock; to the end of their transaction no change of it comes in between.
+    """
+    return await LOCK_RETRY.run(connection, work, tables=[f"public.{kind.value}" for kind in names.TableKind])
 
 
 async def _drop_empty(connection: Connection, day: date, by: Operator) -> None:

@@ -1,14 +1,20 @@
 """Other sessions beside a rotation: migrations, reports, changes of tables; who waits for what, and what they hear."""
 
+import asyncio
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 import pytest
 
+from days.limits import LOCK_TIMEOUT_MS
+from days.retry import LockRetry
 from errors import Unavailable
+from rotation import driver_errors, steps
+from rotation.fence import fence
 from rotation.lock import rotation_lock
 from schema import migrate as schema_migrate
 from schema.migrate import migrate_set
@@ -86,3 +92,70 @@ async def test_a_migration_waits_while_a_rotation_works(next_release: OldDays) -
     assert await migrate_set(next_release.set_access.dsn) == ["9999_column"]
     async with rotation_lock(next_release.set_access.dsn):
         assert await migrate_set(next_release.set_access.dsn) == [], "there is nothing to change: nothing to wait for"
+
+
+async def changes_claim(old_days: OldDays) -> tuple[asyncpg.Connection, Any]:
+    """Somebody changes or rebuilds the hot table of claims, in a transaction that goes on."""
+    session = await asyncpg.connect(old_days.set_dsn)
+    transaction = session.transaction()
+    await transaction.start()
+    await session.execute("LOCK TABLE claim IN ACCESS EXCLUSIVE MODE")
+    return session, transaction
+
+
+FENCES = (
+    "SELECT count(*) FROM pg_trigger t JOIN pg_class c ON c.oid = tgrelid WHERE tgname = 'day_fence' AND relkind = 'p'"
+)
+
+
+@pytest.mark.parametrize("when", ["before", "behind the fence"])
+@pytest.mark.parametrize("stays", [False, True], ids=["for a moment", "for long"])
+async def test_a_table_that_is_changed_while_a_day_is_proven(
+    old_days: OldDays, monkeypatch: pytest.MonkeyPatch, when: str, stays: bool
+) -> None:
+    """The proof waits for it; after its patience it names the process, and the next run goes on."""
+    held: list[tuple[asyncpg.Connection, Any]] = []
+    ended: list[asyncio.Task[None]] = []
+
+    async def end() -> None:
+        session, transaction = held.pop()
+        await transaction.rollback()
+        await session.close()
+
+    async def hold() -> None:
+        held.append(await changes_claim(old_days))
+        if not stays:
+            # Longer than one try waits, which is what failed.
+            asyncio.get_running_loop().call_later(
+                3 * LOCK_TIMEOUT_MS / 1000, lambda: ended.append(asyncio.ensure_future(end()))
+            )
+
+    async def fenced(*args: Any) -> None:
+        await fence(*args)
+        await hold()
+
+    with monkeypatch.context() as patch:
+        if stays:
+            patch.setattr(steps, "LOCK_RETRY", LockRetry("rotation_waits", patience_s=0.5))
+        if when == "before":
+            await hold()
+        else:
+            patch.setattr(steps, "fence", fenced)
+        if not stays:
+            assert await old_days.run() == {0: "verified", 1: "verified"}
+            await asyncio.gather(*ended)
+            return
+        with pytest.raises(Unavailable, match="held by process") as waits:
+            await old_days.run()
+    assert waits.value.code == "rotation_waits"
+    assert f"process {held[0][0].get_server_pid()} " in waits.value.detail
+    await end()
+    assert await old_days.scalar(FENCES) == (0 if when == "before" else 3)
+    assert await old_days.run() == {0: "verified", 1: "verified"}
+
+
+def test_a_lock_is_no_fault_of_ours() -> None:
+    """Whatever statement of a rotation meets it: the same call continues later."""
+    with pytest.raises(Unavailable) as waits, driver_errors.translated("set-1"):
+        raise asyncpg.LockNotAvailableError("canceling statement due to lock timeout")
+    assert waits.value.code == "rotation_waits"
