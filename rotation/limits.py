@@ -7,6 +7,8 @@ from schema.day_tables import AHEAD_DAYS
 
 LOCK_RETRY = LockRetry("rotation_waits", patience_s=120.0)
 """How long a step tries for its table locks; the error then names who holds them. Long: no client waits for it."""
+WATCH_S = 0.02
+"""Pause between two looks at what a pending detach waits for: some in each try of LOCK_TIMEOUT_MS."""
 MIN_AGE_DAYS = 2
 """A younger day is never closed, even if an operator names it: after midnight its creates may still be in flight."""
 GRACE_DAYS = 8

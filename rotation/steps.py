@@ -83,11 +83,11 @@ class Rotation:
             _check(self.set_access.name, found, today)
             result = Result(day)
             if found.empty:
-                await self._clear(connections.work, day, by)
+                await self._clear(connections, day, by)
                 return result
             for state, name, work in (
                 (State.CLOSED, "close", partial(self._close, connections, found, by)),
-                (State.DETACHED, "detach", partial(self._detach, connections.work, day, by)),
+                (State.DETACHED, "detach", partial(self._detach, connections, day, by)),
                 (State.EXPORTED, "export", partial(self._export, connections, day, by)),
                 (State.VERIFIED, "verify", partial(self._verify, connections, day, by)),
             ):
@@ -102,9 +102,10 @@ class Rotation:
     async def _facts(self, connection: Connection, day: date) -> facts.DayFacts:
         return await _read(connection, partial(facts.of_day, connection, day, self.set_access.databases))
 
-    async def _clear(self, connection: Connection, day: date, by: Operator) -> None:
+    async def _clear(self, connections: Sessions, day: date, by: Operator) -> None:
         """Detach and drop the tables of a day without leaves; a leaf that was made meanwhile keeps them."""
-        await detach(connection, day)
+        connection = connections.work
+        await detach(connection, day, connections.archive)
         await LOCK_RETRY.run(connection, partial(_drop_empty, connection, day, by), tables=[_claims(day)])
 
     async def _close(self, connections: Sessions, found: facts.DayFacts, by: Operator) -> None:
@@ -154,12 +155,13 @@ class Rotation:
         _log.warning("day unproven", set=self.set_access.name, day=str(day), in_the_way=proof.count)
         raise DayUnproven(self.set_access.name, proof)
 
-    async def _detach(self, connection: Connection, day: date, by: Operator) -> None:
+    async def _detach(self, connections: Sessions, day: date, by: Operator) -> None:
+        connection = connections.work
         closed = await _in_state(connection, day, State.CLOSED)
         if not closed:
             return
         self.progress("detaching", 0, len(closed))
-        await detach(connection, day)
+        await detach(connection, day, connections.archive)
         crash_points.reach(Point.DETACHED_ALL)
         await self._drop_all_foreign(connection, day, by)
         for number, entry in enumerate(closed, 1):

@@ -13,7 +13,7 @@ import pytest
 from days.limits import LOCK_TIMEOUT_MS
 from days.retry import LockRetry
 from errors import Unavailable
-from rotation import driver_errors, steps
+from rotation import detach, driver_errors, steps
 from rotation.fence import fence
 from rotation.lock import rotation_lock
 from schema import migrate as schema_migrate
@@ -159,3 +159,20 @@ def test_a_lock_is_no_fault_of_ours() -> None:
     with pytest.raises(Unavailable) as waits, driver_errors.translated("set-1"):
         raise asyncpg.LockNotAvailableError("canceling statement due to lock timeout")
     assert waits.value.code == "rotation_waits"
+
+
+async def test_a_pending_detach_names_the_session_with_an_old_snapshot(
+    old_days: OldDays, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It holds no lock on any of the day's tables; Postgres waits for it all the same. It ends, and the day leaves."""
+    await old_days.run_to("closed")
+    await leave_pending(old_days)
+    async with a_snapshot(old_days, "SELECT count(*) FROM operation_log") as report:
+        with monkeypatch.context() as patch:
+            patch.setattr(detach, "LOCK_RETRY", LockRetry("rotation_waits", patience_s=0.5))
+            with pytest.raises(Unavailable) as waits:
+                await old_days.run()
+        assert waits.value.code == "rotation_waits"
+        assert f"process {report.get_server_pid()} (postgres)" in waits.value.detail
+        assert f"detach of public.envelope_{TAG} is not complete" in waits.value.detail
+    assert await old_days.run() == {0: "verified", 1: "verified"}
