@@ -2,7 +2,7 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import date
@@ -14,6 +14,7 @@ from audit.cold import RegisterCheck, missing_rows, rows_of
 from audit.day import FUNDS, prove_day
 from audit.digests import digest_of
 from audit.matching import FUTURE_S, InFlight, check_credit, check_fund, unaccounted
+from audit.merge_cursor import PREFETCH
 from audit.overdue import note_overdue
 from audit.proofs import PartProof, Proofs, name_of
 from audit.report import Report
@@ -93,7 +94,7 @@ async def audit(
             prover = _SetProver(connection, before, target, archive, report, in_flight, progress, only)
             parts = await prover.run(known, partial(check_in_flight, wallet_dsn, in_flight, report))
             covered.extend(yymmdd(part.day) * MAX_SLOTS + slot for part in parts for slot in part.slots)
-        for row in await before.fetch(_UNACCOUNTED, covered):
+        async for row in _each(before, _UNACCOUNTED, covered):
             if only is None or (row["envelope_id"] is not None and yymmdd_of(row["envelope_id"]) == yymmdd(only)):
                 unaccounted(row, report)
     await check_in_flight(wallet_dsn, in_flight, report)
@@ -113,12 +114,18 @@ def _may_read() -> Iterator[None]:
         raise
 
 
+def _each(wallet: Connection, query: str, *args: Any) -> AsyncIterator[Any]:
+    """Iterate over all rows of a query by a cursor: of a wallet that is lost or edited there may be any number."""
+    rows: AsyncIterator[Any] = wallet.cursor(query, *args, prefetch=PREFETCH).__aiter__()
+    return rows
+
+
 async def _prove_accounts(wallet: Connection, report: Report) -> None:
     report.sums.accounts = await wallet.fetchval("SELECT count(*) FROM account")
     total = await wallet.fetchval("SELECT coalesce(sum(balance_fen), 0)::bigint FROM account")
     if total:
         report.add("postings_sum_to_zero", "wallet", f"all balances together are {total} fen, not 0", total)
-    for row in await wallet.fetch(_ACCOUNTS):
+    async for row in _each(wallet, _ACCOUNTS):
         sentence = "has transfers but does not exist" if row["unknown"] else f"holds {row['balance_fen']} fen"
         report.add(
             "balance_is_sum_of_transfers", row["name"], f"{sentence}; its transfers say {row['sum_fen']}",
@@ -127,7 +134,7 @@ async def _prove_accounts(wallet: Connection, report: Report) -> None:
 
 
 async def _prove_escrows(wallet: Connection, report: Report, only: date | None) -> None:
-    for row in await wallet.fetch(_ESCROWS):
+    async for row in _each(wallet, _ESCROWS):
         if only is not None and not row["name"].startswith(f"escrow:{only:%y%m%d}:"):
             continue
         sentence = f"holds {row['balance_fen']} fen; the funds of its day and slot have {row['left_fen']} left"
