@@ -26,6 +26,8 @@ URGENT_S = 15.0
 """Pause between two rounds while today's tables cannot be made, because an old day still has their names."""
 MOVED_S = 5.0
 """Pause before the round after a move of a sandbox's clock: envelopes whose time is up by it are closed first."""
+DEPENDENT_SHOWN = 5
+"""Most objects that an error names as in the way of a drop."""
 TICK = 500
 """Envelopes between two reports of the proof's progress."""
 WHO_CHARS = 64
