@@ -27,6 +27,8 @@ does not read, and why).
 - to whom a deposit should have gone, and how much: there is nothing to compare it with;
 - a seal of a header that was edited (the audit has no key): such an envelope freezes, and is named once it is past its
   end and not closed;
+- a byte that was changed in an archive after its day was proven, if the file's size stayed: manifest and sizes are
+  compared each time, bytes only by `full` and by `hongbao archive verify`;
 - an envelope that is past its end in a SET that writes nothing any more: alarms say that it stands still;
 - the fields of a header that was made before headers were bound to their money (its fund has no hash);
 - rows removed on both sides, with their money, while the day is hot; how often a user tried a wrong password;
@@ -39,6 +41,8 @@ does not read, and why).
 is open or on its way, is read once. Its digest, over the very rows that the proof reads on both sides, is kept in a
 file signed with the installation's key, which no database has (a part whose rows changed, or that `full` has read and
 found wrong, loses its proof); later audits have Postgres compute the digest again and read the part only if it differs.
+Of a dropped day that was proven, the archive's manifest (its signature, and the digest that the register names) and the
+sizes of its files are compared: reading every byte of all archives would hold snapshots and locks for longer each day.
 `full` (`hongbao audit --full`) believes no digest. Balances, escrows, deposits and what no SET accounts for are checked
 in full each time.
 

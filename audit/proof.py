@@ -10,7 +10,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from archive.place import Archive
-from audit.cold import RegisterCheck, missing_rows, rows_of
+from audit.cold import RegisterCheck, check_place, missing_rows, rows_of
 from audit.day import FUNDS, prove_day
 from audit.digests import digest_of
 from audit.matching import FUTURE_S, InFlight, check_credit, check_fund, unaccounted
@@ -167,23 +167,29 @@ class _SetProver:
             known = proofs.of(name) if quiet else None
             try:
                 async with AsyncExitStack() as opened:
-                    rows = await rows_of(opened, self.connection, part, self.archive)
-                    if known is not None and await digest_of(self.connection, self.wallet, part) == known.digest:
+                    if known is not None and await self._is_as_proven(part, known):
                         known.add_to(self.report.sums)
                         self.report.parts_by_digest += 1
                         self.seen += known.envelopes
                         continue
                     proofs.forget(name)
+                    rows = await rows_of(opened, self.connection, part, self.archive)
                     money = await self._read(part, pending, rows, flush)
                 if money is not None and quiet and proofs.kept:
                     digest = await digest_of(self.connection, self.wallet, part)
                     proofs.put(name, PartProof(digest=digest, **money))
             except Refused as refused:
+                proofs.forget(name)  # what is put back in its place is read whole
                 missing_rows(part, refused, self.report)
         for envelope_id in pending:
             self.report.add("intent_has_claim", envelope_id, "a payout is pending, and there is no such envelope")
         self.progress(self.target.name, self.seen)
         return parts
+
+    async def _is_as_proven(self, part: DayPart, known: PartProof) -> bool:
+        """Say whether a part that was read whole before has the same digest; raises Refused as `check_place`."""
+        await check_place(self.connection, part, self.archive)
+        return await digest_of(self.connection, self.wallet, part) == known.digest
 
     async def _read(
         self, part: DayPart, pending: dict[int, set[int]], rows: Rows, flush: Callable[[], Awaitable[None]]
