@@ -29,7 +29,8 @@ does not read, and why).
   end and not closed;
 - a byte that was changed in an archive after its day was proven, if the file's size stayed: manifest and sizes are
   compared each time, bytes only by `full` and by `hongbao archive verify`;
-- an envelope that is past its end in a SET that writes nothing any more: alarms say that it stands still;
+- an envelope that is past its end in a SET that writes nothing any more (alarms say that it stands still), or in a
+  sandbox whose clock is ahead;
 - the fields of a header that was made before headers were bound to their money (its fund has no hash);
 - rows removed on both sides, with their money, while the day is hot; how often a user tried a wrong password;
 - the receivers of a named envelope from before they were in its hash;
