@@ -3,9 +3,11 @@
 A migration adds what the next release needs and takes nothing away that the present one uses, so that processes of both
 work on it; what nobody uses any more goes with a later release.
 
-A SET's migration takes the day lock (`days.lock`) and waits while a detach is pending: Postgres does not pass a change
-of a hot table on to a partition of which the detach is pending, and then neither finalizes that detach nor lets anybody
-change the partition. Until the change were taken back, no day of that SET could leave the hot tables.
+A SET's migration takes the day lock (`days.lock`) and completes a pending detach before it changes anything, as the
+next rotation would. Postgres does not pass a change of a hot table on to a partition of which the detach is pending,
+and then neither finalizes that detach nor lets anybody change the partition: until the change were taken back, no day
+of that SET could leave the hot tables. It does not leave that to a rotation, because a stack that is started with a new
+release migrates first.
 """
 
 import hashlib
@@ -41,10 +43,9 @@ _log = logs.get("schema")
 _DAY_LOCK = "SELECT pg_try_advisory_xact_lock(hashtext('hongbao_rotation'))"
 """The lock of `days.lock`, to the end of the transaction."""
 _PENDING_DETACH = """
-SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+SELECT i.inhparent::regclass::text AS parent, i.inhrelid::regclass::text AS partition FROM pg_inherits i
 WHERE i.inhdetachpending
     AND i.inhparent IN (to_regclass('public.envelope'), to_regclass('public.claim'), to_regclass('public.guest'))
-LIMIT 1
 """
 
 _REGISTER = """
@@ -126,7 +127,7 @@ async def _migrate_at_once(connection: Connection, dsn: str, folder: Path, name:
         _refuse_changed(_difference(folder, done).changed)
         missing = [path for path in _files(folder) if path.stem not in done]
         if missing and folder.name == Kind.SET:
-            await _wait_for_days(connection)
+            await _let_days_go(connection)
         for path in missing:
             await _apply(connection, path)
     for path in missing:
@@ -134,18 +135,23 @@ async def _migrate_at_once(connection: Connection, dsn: str, folder: Path, name:
     return [path.stem for path in missing]
 
 
-async def _wait_for_days(connection: Connection) -> None:
-    """Keep days where they are to the end of the transaction; raise _DaysAreLeavingError if some leave just now."""
+async def _let_days_go(connection: Connection) -> None:
+    """Keep rotations and moves off to the end of the transaction, and complete each pending detach.
+
+    Raises _DaysAreLeavingError if one is at work, or if a detach waits for somebody's transaction.
+    """
     if not await connection.fetchval(_DAY_LOCK):
         raise _DaysAreLeavingError(
             f"a rotation, a move of a database or `user forget` was at work on this SET for {LOCK_S} s; wait for it"
         )
-    pending = await connection.fetchval(_PENDING_DETACH)
-    if pending is not None:
-        raise _DaysAreLeavingError(
-            f"the detach of {pending} from the hot tables is not complete: `hongbao rotate run` completes it, and "
-            "names what it waits for"
-        )
+    for row in await connection.fetch(_PENDING_DETACH):
+        try:
+            await connection.execute(f"ALTER TABLE {row['parent']} DETACH PARTITION {row['partition']} FINALIZE")
+        except asyncpg.LockNotAvailableError as error:
+            raise _DaysAreLeavingError(
+                f"the detach of {row['partition']} from the hot tables is not complete: it waits for old transactions "
+                "of this database; `hongbao rotate run` names them"
+            ) from error
 
 
 async def compare(connection: Connection, kind: Kind) -> Difference:
