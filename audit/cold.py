@@ -34,18 +34,51 @@ async def rows_of(stack: AsyncExitStack, connection: Connection, part: DayPart, 
     and as `objectstore`.
     """
     if part.xx is None:
-        tables = [names.day_table(kind, part.day) for kind in TableKind]
-        if not part.hot and not await connection.fetchval(_READABLE, tables):
-            raise Refused("day_not_here", f"its tables {', '.join(tables)} are not there, or not for the audit to read")
+        await _check_tables(connection, part)
         return from_postgres(connection, part)
-    if archive is None:
-        raise Refused("archive_missing", "it is dropped, and the audit was given no archive")
+    archive = _given(archive)
     digest = part.entries[part.xx].manifest_sha256
     found = await asyncio.to_thread(store.verified, archive, xx=part.xx, day=part.day, digest=digest)
     where = found.where
     duck = await asyncio.to_thread(engine.connect, threads=THREADS_IN_ORDER, reads=where)
     stack.callback(duck.close)
     return Rows(stream.headers(duck, where), stream.claims(duck, where), stream.receivers(duck, where))
+
+
+async def check_place(connection: Connection, part: DayPart, archive: Archive | None) -> None:
+    """Raise Refused as `rows_of` unless the rows of a part that was proven are where they were.
+
+    Of an archive signature, digest and sizes are compared, which takes the same time however large it is. That no byte
+    of its files has changed since they were read whole is for `archive.verify` to find, which holds neither locks nor
+    snapshots meanwhile.
+    """
+    if part.xx is None:
+        await _check_tables(connection, part)
+    else:
+        await asyncio.to_thread(_check_archive, part.xx, part, archive)
+
+
+async def _check_tables(connection: Connection, part: DayPart) -> None:
+    tables = [names.day_table(kind, part.day) for kind in TableKind]
+    if not part.hot and not await connection.fetchval(_READABLE, tables):
+        raise Refused("day_not_here", f"its tables {', '.join(tables)} are not there, or not for the audit to read")
+
+
+def _check_archive(xx: int, part: DayPart, archive: Archive | None) -> None:
+    archive = _given(archive)
+    found = store.opened(archive, xx=xx, day=part.day, digest=part.entries[xx].manifest_sha256)
+    sizes = store.sizes(archive, found)
+    for name, file in found.manifest.files.items():
+        if sizes[name] is None:
+            raise Refused("archive_missing", f"{name} is missing in {found.where}")
+        if sizes[name] != file.size:
+            raise Refused("archive_corrupt", f"{name} in {found.where} has another size than was exported")
+
+
+def _given(archive: Archive | None) -> Archive:
+    if archive is None:
+        raise Refused("archive_missing", "it is dropped, and the audit was given no archive")
+    return archive
 
 
 def missing_rows(part: DayPart, why: Refused, report: Report) -> None:

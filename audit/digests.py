@@ -4,9 +4,9 @@
                       entries )
 
 Postgres hashes the rows of an envelope, as text and sorted, then the hashes of the envelopes of each second, and sends
-32 bytes a second. Of a dropped day, whose archive has been verified, the manifest's digest stands for headers, claims
-and receivers. The rows are those of the very queries with which the day is proven, so an edit that could change the
-result of a proof changes the digest.
+32 bytes a second. Of a dropped day, whose archive was verified when it was proven, the manifest's digest stands for
+headers, claims and receivers. The rows are those of the very queries with which the day is proven, so an edit that
+could change the result of a proof changes the digest.
 """
 
 import hashlib
@@ -45,7 +45,7 @@ _QUERY_OF_FUNDS: Final = _without_age(FUNDS)
 
 
 async def digest_of(connection: Connection, wallet: Connection, part: DayPart) -> str:
-    """Return the digest of a part in the snapshots of both connections; an archive was verified by the caller."""
+    """Return the digest of a part in the snapshots of both connections; an archive was checked by the caller."""
     low, high, slots = first_id(part.day), end_id(part.day), sorted(part.slots)
     whole = hashlib.sha256()
     if part.xx is None:

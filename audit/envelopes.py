@@ -65,3 +65,9 @@ def _compare(log: ClaimLog, header: Any, claims: Sequence[Any], report: Report) 
         report.add("log_in_order_of_time", envelope_id, "a later claim carries an earlier instant")
     if not log.final and not header["due"]:
         report.add("open_envelope_is_due", envelope_id, "it is open and not due: nothing will close it", log.left_fen)
+    if not log.final and log.terms.expires_at_ms < report.overdue_before_ms:
+        sentence = (
+            "it is past its end, others were closed or made since, and it is still open: "
+            f"{log.left_fen} fen are not refunded; the logs of the SET's setnodes say why"
+        )
+        report.add("envelope_is_closed_in_time", envelope_id, sentence, log.left_fen)

@@ -11,7 +11,8 @@ from archive.place import Archive
 from audit.day import FUNDS, PAYOUTS
 from audit.envelopes import replay
 from audit.matching import InFlight, fund_without_envelope, match_credits, match_fund
-from audit.proof import PENDING_PAYOUTS, AuditTarget, check_in_flight, check_waiting
+from audit.overdue import note_overdue
+from audit.proof import LATE_S, PENDING_PAYOUTS, AuditTarget, check_in_flight, check_waiting
 from audit.report import Report
 from audit.snapshot import DayPart, day_parts, in_tables, set_queries, set_snapshot, snapshot
 from envelope.claim_log import ClaimLog
@@ -59,6 +60,7 @@ async def prove_one(
         part = next((one for one in parts if one.day == day and slot in one.slots), None)
         found = await _rows(connection, part, envelope_id, archive)
         found.report.ahead_s = ahead_s
+        await note_overdue(connection, found.report, LATE_S)
         waiting = await connection.fetch(_WAITING, envelope_id)
         found.waiting = [dict(row) for row in waiting]
         funds = await wallet.fetch(FUNDS, envelope_id, envelope_id + 1, [slot])

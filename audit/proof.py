@@ -2,7 +2,7 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import date
@@ -10,10 +10,12 @@ from functools import lru_cache, partial
 from typing import Any
 
 from archive.place import Archive
-from audit.cold import RegisterCheck, missing_rows, rows_of
+from audit.cold import RegisterCheck, check_place, missing_rows, rows_of
 from audit.day import FUNDS, prove_day
 from audit.digests import digest_of
 from audit.matching import FUTURE_S, InFlight, check_credit, check_fund, unaccounted
+from audit.merge_cursor import PREFETCH
+from audit.overdue import note_overdue
 from audit.proofs import PartProof, Proofs, name_of
 from audit.report import Report
 from audit.snapshot import DayPart, Rows, day_parts, set_snapshot, snapshot
@@ -32,7 +34,8 @@ _UNACCOUNTED = sql.read("audit", "unaccounted")
 _LAST_CHUNK = 5_000
 _NO_RIGHT = "42501"
 LATE_S = 900.0
-"""Payouts take less than a second, and after an outage of the wallet some minutes: a later one is a violation."""
+"""Payouts and refunds at an envelope's end take less than a second, and after an outage some minutes: a later one is a
+violation."""
 TICK = 1_000
 """Envelopes between two reports of progress."""
 
@@ -91,7 +94,7 @@ async def audit(
             prover = _SetProver(connection, before, target, archive, report, in_flight, progress, only)
             parts = await prover.run(known, partial(check_in_flight, wallet_dsn, in_flight, report))
             covered.extend(yymmdd(part.day) * MAX_SLOTS + slot for part in parts for slot in part.slots)
-        for row in await before.fetch(_UNACCOUNTED, covered):
+        async for row in _each(before, _UNACCOUNTED, covered):
             if only is None or (row["envelope_id"] is not None and yymmdd_of(row["envelope_id"]) == yymmdd(only)):
                 unaccounted(row, report)
     await check_in_flight(wallet_dsn, in_flight, report)
@@ -111,12 +114,18 @@ def _may_read() -> Iterator[None]:
         raise
 
 
+def _each(wallet: Connection, query: str, *args: Any) -> AsyncIterator[Any]:
+    """Iterate over all rows of a query by a cursor: of a wallet that is lost or edited there may be any number."""
+    rows: AsyncIterator[Any] = wallet.cursor(query, *args, prefetch=PREFETCH).__aiter__()
+    return rows
+
+
 async def _prove_accounts(wallet: Connection, report: Report) -> None:
     report.sums.accounts = await wallet.fetchval("SELECT count(*) FROM account")
     total = await wallet.fetchval("SELECT coalesce(sum(balance_fen), 0)::bigint FROM account")
     if total:
         report.add("postings_sum_to_zero", "wallet", f"all balances together are {total} fen, not 0", total)
-    for row in await wallet.fetch(_ACCOUNTS):
+    async for row in _each(wallet, _ACCOUNTS):
         sentence = "has transfers but does not exist" if row["unknown"] else f"holds {row['balance_fen']} fen"
         report.add(
             "balance_is_sum_of_transfers", row["name"], f"{sentence}; its transfers say {row['sum_fen']}",
@@ -125,7 +134,7 @@ async def _prove_accounts(wallet: Connection, report: Report) -> None:
 
 
 async def _prove_escrows(wallet: Connection, report: Report, only: date | None) -> None:
-    for row in await wallet.fetch(_ESCROWS):
+    async for row in _each(wallet, _ESCROWS):
         if only is not None and not row["name"].startswith(f"escrow:{only:%y%m%d}:"):
             continue
         sentence = f"holds {row['balance_fen']} fen; the funds of its day and slot have {row['left_fen']} left"
@@ -148,6 +157,7 @@ class _SetProver:
 
     async def run(self, proofs: Proofs, flush: Callable[[], Awaitable[None]]) -> list[DayPart]:
         """Prove all parts; returns them. `flush` decides what is in flight by a later snapshot of the wallet."""
+        await note_overdue(self.connection, self.report, LATE_S)
         pending = await _pending_payouts(self.connection, self.target, self.report, self.only)
         parts = [part for part in await day_parts(self.connection, self.target.on) if self.only in (None, part.day)]
         waiting = {(yymmdd_of(envelope_id), slot_of(envelope_id)) for envelope_id in pending}
@@ -157,23 +167,29 @@ class _SetProver:
             known = proofs.of(name) if quiet else None
             try:
                 async with AsyncExitStack() as opened:
-                    rows = await rows_of(opened, self.connection, part, self.archive)
-                    if known is not None and await digest_of(self.connection, self.wallet, part) == known.digest:
+                    if known is not None and await self._is_as_proven(part, known):
                         known.add_to(self.report.sums)
                         self.report.parts_by_digest += 1
                         self.seen += known.envelopes
                         continue
                     proofs.forget(name)
+                    rows = await rows_of(opened, self.connection, part, self.archive)
                     money = await self._read(part, pending, rows, flush)
                 if money is not None and quiet and proofs.kept:
                     digest = await digest_of(self.connection, self.wallet, part)
                     proofs.put(name, PartProof(digest=digest, **money))
             except Refused as refused:
+                proofs.forget(name)  # what is put back in its place is read whole
                 missing_rows(part, refused, self.report)
         for envelope_id in pending:
             self.report.add("intent_has_claim", envelope_id, "a payout is pending, and there is no such envelope")
         self.progress(self.target.name, self.seen)
         return parts
+
+    async def _is_as_proven(self, part: DayPart, known: PartProof) -> bool:
+        """Say whether a part that was read whole before has the same digest; raises Refused as `check_place`."""
+        await check_place(self.connection, part, self.archive)
+        return await digest_of(self.connection, self.wallet, part) == known.digest
 
     async def _read(
         self, part: DayPart, pending: dict[int, set[int]], rows: Rows, flush: Callable[[], Awaitable[None]]

@@ -17,7 +17,7 @@ from audit.report import Sums
 from audit.snapshot import DayPart
 from runtime import files, logs
 
-RULES: Final = 2
+RULES: Final = 3
 """Raise it with every check that is added or made stricter: what was proven by fewer is read again."""
 _KEY: Final = b"hongbao audit proofs"
 

@@ -53,6 +53,8 @@ class Report:
     seconds: float = 0.0
     ahead_s: float = 0.0
     """By how much the clock that dates rows is ahead of the databases' own; 0 but in a sandbox."""
+    overdue_before_ms: int = 0
+    """An open envelope of the SET that is read now is overdue if it ended before this instant (`audit.overdue`)."""
 
     def age_s(self, row: Any) -> float:
         """Return how old a row of a query is that tells its `age_s` by the database's own clock."""

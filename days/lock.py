@@ -1,6 +1,7 @@
 """The day lock of a SET: a rotation or a move holds it while it takes days out of the hot tables or brings some in.
 
 It is a session-level advisory lock on the connection that does the work, so it is released when that connection ends.
+A migration of a SET takes it for its one transaction (`schema.migrate`).
 """
 
 import asyncio

@@ -4,7 +4,7 @@
 hold them.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -26,28 +26,38 @@ class LockRetry:
     patience_s: float
     pause_most_s: float = locks.PAUSE_MOST_S
 
-    async def run(self, connection: Connection, work: Callable[[], Awaitable[T]], *, tables: Sequence[str]) -> T:
+    async def run(
+        self,
+        connection: Connection,
+        work: Callable[[], Awaitable[T]],
+        *,
+        tables: Sequence[str],
+        waits_for: Callable[[], Awaitable[str]] | None = None,
+    ) -> T:
         """Await `work()` until it gets its locks; it must be atomic or safe to repeat, and set its own `lock_timeout`.
 
-        Raises Unavailable with `code` after `patience_s`, naming the processes that hold `tables` (names with schema).
+        Raises Unavailable with `code` after `patience_s`, naming the processes that hold `tables` (names with schema),
+        or with what `waits_for` says: `work` may wait for something else. "" if it does not.
         """
         try:
             return await locks.retry_while_locked(work, patience_s=self.patience_s, pause_most_s=self.pause_most_s)
         except Exception as error:
             if not locks.is_locked(error):
                 raise
-            held_by = await _holders(connection, tables)
-            text = (
-                f"{_named(tables)} could not be locked within {self.patience_s:g} s, held by {held_by}; "
-                "what is done stays, run it again"
-            )
-            raise Unavailable(self.code, text) from error
+            text = "" if waits_for is None else await waits_for()
+            text = text or f"{_named(tables)} could not be locked, held by {await _holders(connection, tables)}"
+            sentence = f"{text}; tried for {self.patience_s:g} s, what is done stays, run it again"
+            raise Unavailable(self.code, sentence) from error
 
 
 async def _holders(connection: Connection, tables: Sequence[str]) -> str:
     rows = await connection.fetch(_HOLDERS, tables, HOLDERS_SHOWN)
-    found = ", ".join(f"process {row['pid']} ({row['usename']})" for row in rows)
-    return found or "a process that has ended meanwhile"
+    return named_processes({row["pid"]: row["usename"] for row in rows}) or "a process that has ended meanwhile"
+
+
+def named_processes(found: Mapping[int, str]) -> str:
+    """Return processes of Postgres as an error names them, by pid with their role; "" if there are none."""
+    return ", ".join(f"process {pid} ({role})" for pid, role in found.items())
 
 
 def _named(tables: Sequence[str]) -> str:

@@ -31,8 +31,8 @@ operation log.
 How it fails. Refused, with the day where it was: `day_unproven` (with what stands in the way by name), `rotation_busy`,
 `clock_wrong`, `day_too_young`, `day_unknown`, `step_refused`, and what the archive refuses. Unavailable:
 `rotation_waits` (names the processes that hold a table) and `database_unavailable`; the same call continues later. A
-fence that a killed run left round a day that is not closed refuses that day's late creates until the next run proves
-the day or lifts the fence.
+fence that a run left round a day that is not closed, because it was killed, lost its database or gave up waiting for a
+lock, refuses that day's late creates until the next run proves the day or lifts the fence.
 
 If a verified archive is later found spoilt, it is exported anew from the tables, if these still hold the rows that were
 exported: the digest in the register or the old manifest tells (`archive.export`). Otherwise `archive_differs` is

@@ -2,15 +2,20 @@
 
 `DETACH … CONCURRENTLY` has two phases. After the first, new statements do not see the day. The second waits for the
 statements that may still see it, without a lock that an open would wait for. If these take longer than the lock
-timeout, the detach stays pending, and the next try or the next run finalizes it.
+timeout, the detach stays pending, and the next try or the next run finalizes it. `DETACH … FINALIZE` waits for more:
+for each transaction of the database that has an older snapshot, whatever tables it reads, such as a dump or a report.
 """
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from datetime import date, datetime
 from functools import partial
 
 from days import crash_points
+from days.limits import HOLDERS_SHOWN
+from days.retry import named_processes
 from errors import InvariantBroken
-from rotation.limits import LOCK_RETRY
+from rotation.limits import LOCK_RETRY, WATCH_S
 from rotation.points import Point
 from runtime.postgres import Connection
 from runtime.postgres.locks import is_locked
@@ -18,23 +23,36 @@ from schema import names
 from schema.names import TableKind
 from sharding.slots import slots_of
 
+Watcher = Callable[[], Awaitable[Connection]]
+
 ORDER = (TableKind.ENVELOPE, TableKind.GUEST, TableKind.CLAIM)
 """Headers first: a reader of the hot tables then finds nothing of the day, never an envelope without its claims."""
 _PENDING = """
 SELECT c.relname, i.inhdetachpending AS pending FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
 WHERE i.inhparent = to_regclass($1) AND (i.inhdetachpending OR c.relname = $2)
 """
+_WAITED_FOR = """
+SELECT b.pid, coalesce(a.usename, '?') AS usename
+FROM unnest(pg_blocking_pids($1)) AS b (pid) LEFT JOIN pg_stat_activity a ON a.pid = b.pid LIMIT $2
+"""
 _STANDING = "SELECT leaf FROM unnest($1::text[]) AS leaf WHERE to_regclass(leaf) IS NOT NULL ORDER BY leaf"
 _LEAVES = "SELECT count(*) FROM pg_inherits WHERE inhparent = to_regclass($1)"
 
 
-async def detach(connection: Connection, day: date) -> None:
+async def detach(connection: Connection, day: date, watcher: Watcher) -> None:
     """Detach what is still attached and finalize what is pending; `connection` is outside a transaction. Idempotent.
 
-    Raises Unavailable `rotation_waits` if a process holds a table for too long. Opens of other days are not delayed.
+    Raises Unavailable `rotation_waits` if a process holds a table for too long, or a detach that is pending waits for
+    an old snapshot; it names the process. Opens of other days are not delayed. `watcher`: a second connection of the
+    owner's, which is asked for only to see what the first waits for.
     """
     for kind in ORDER:
-        await LOCK_RETRY.run(connection, partial(_detach_one, connection, kind, day), tables=[f"public.{kind.value}"])
+        await LOCK_RETRY.run(
+            connection,
+            partial(_detach_one, connection, kind, day),
+            tables=[f"public.{kind.value}"],
+            waits_for=partial(_waits_for, connection, watcher, kind, day),
+        )
         if kind is ORDER[0]:
             crash_points.reach(Point.DETACHED_ONE)
 
@@ -55,6 +73,35 @@ async def _detach_one(connection: Connection, kind: TableKind, day: date) -> Non
             if is_locked(error):
                 crash_points.reach(Point.DETACH_PENDING)
             raise
+
+
+async def _waits_for(connection: Connection, watcher: Watcher, kind: TableKind, day: date) -> str:
+    """Say what a pending detach waits for, by one more try that is watched; "" if none is pending any more.
+
+    Which transactions have a snapshot is not for the owner to see, but what a statement waits for is, while it waits.
+    """
+    rows = await connection.fetch(_PENDING, f"public.{kind.value}", names.day_table(kind, day))
+    pending = next((row["relname"] for row in rows if row["pending"]), None)
+    if pending is None:
+        return ""
+    found: dict[int, str] = {}
+    watching, waiting = await watcher(), connection.get_server_pid()
+    attempt = asyncio.ensure_future(_detach_one(connection, kind, day))
+    try:
+        while not attempt.done():
+            for row in await watching.fetch(_WAITED_FOR, waiting, HOLDERS_SHOWN):
+                found[row["pid"]] = row["usename"]
+            await asyncio.wait({attempt}, timeout=WATCH_S)
+    finally:
+        await asyncio.wait({attempt})  # its lock timeout ends it
+    error = attempt.exception()
+    if error is not None and not is_locked(error):
+        raise error
+    held_by = named_processes(found) or "one that has ended meanwhile"
+    return (
+        f"the detach of public.{pending} is not complete: Postgres lets it end after every transaction of this "
+        f"database with an older snapshot, whatever it reads, such as a dump or a report: {held_by}; end it, or wait"
+    )
 
 
 async def move_leaves(connection: Connection, xx: int, day: date) -> int:

@@ -3,12 +3,14 @@
 from datetime import date, timedelta
 from functools import partial
 
+import asyncpg
+
 from archive.states import State
 from days import crash_points
 from errors import Refused
 from rotation import archiving, register
 from rotation.detach import drop_empty
-from rotation.limits import LOCK_RETRY
+from rotation.limits import DEPENDENT_SHOWN, LOCK_RETRY
 from rotation.plan import first_day_to_drop
 from rotation.points import Point
 from rotation.register import Entry, Operator
@@ -19,6 +21,13 @@ from schema import names
 from schema.day_tables import check_clock
 from schema.names import TableKind
 from sharding.slots import database_name
+
+_LEAVES = """
+SELECT c.oid::regclass::text AS leaf
+FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid JOIN pg_class d ON d.oid = i.inhparent
+WHERE d.relnamespace = 'public'::regnamespace AND d.relname = ANY($1::text[]) AND c.relnamespace = to_regnamespace($2)
+ORDER BY 1
+"""
 
 
 async def drop_day(rotation: Rotation, day: date, today: date, by: Operator, *, retention_days: int) -> Result:
@@ -56,9 +65,31 @@ async def drop_day(rotation: Rotation, day: date, today: date, by: Operator, *, 
         return Result(day, {one.xx: one.state for one in await register.entries(connection, day)})
 
 
+async def _drop_leaves(connection: Connection, entry: Entry) -> None:
+    """Drop the tables that were proven and archived, then their schema; nothing else.
+
+    Raises Refused `step_refused`, naming it, if a view stands over them or another table beside them.
+    """
+    cold = names.cold(entry.xx, entry.day)
+    tables = [names.day_table(kind, entry.day) for kind in TableKind]
+    leaves = [row["leaf"] for row in await connection.fetch(_LEAVES, tables, cold)]
+    try:
+        if leaves:
+            await connection.execute(f"DROP TABLE {', '.join(leaves)} RESTRICT")
+        await connection.execute(f"DROP SCHEMA {cold} RESTRICT")
+    except asyncpg.DependentObjectsStillExistError as error:
+        # Postgres names up to a hundred, one a line.
+        dependent = "; ".join(str(error.detail or error).splitlines()[:DEPENDENT_SHOWN])
+        text = (
+            f"{database_name(entry.xx)} of {entry.day} was not dropped: something that is not of the day depends on "
+            f"its tables or stands in {cold}: {dependent}; drop it, or move it elsewhere, and run this again"
+        )
+        raise Refused("step_refused", text) from error
+
+
 async def _drop(connection: Connection, entry: Entry, by: Operator) -> None:
     async with register.step(connection):
-        await connection.execute(f"DROP SCHEMA {names.cold(entry.xx, entry.day)} CASCADE")
+        await _drop_leaves(connection, entry)
         crash_points.reach(Point.DROPPING)
         await drop_empty(connection, entry.day)
         await register.advance(connection, entry.day, entry.xx, State.DROPPED)

@@ -7,6 +7,8 @@ from schema.day_tables import AHEAD_DAYS
 
 LOCK_RETRY = LockRetry("rotation_waits", patience_s=120.0)
 """How long a step tries for its table locks; the error then names who holds them. Long: no client waits for it."""
+WATCH_S = 0.02
+"""Pause between two looks at what a pending detach waits for: some in each try of LOCK_TIMEOUT_MS."""
 MIN_AGE_DAYS = 2
 """A younger day is never closed, even if an operator names it: after midnight its creates may still be in flight."""
 GRACE_DAYS = 8
@@ -24,6 +26,8 @@ URGENT_S = 15.0
 """Pause between two rounds while today's tables cannot be made, because an old day still has their names."""
 MOVED_S = 5.0
 """Pause before the round after a move of a sandbox's clock: envelopes whose time is up by it are closed first."""
+DEPENDENT_SHOWN = 5
+"""Most objects that an error names as in the way of a drop."""
 TICK = 500
 """Envelopes between two reports of the proof's progress."""
 WHO_CHARS = 64

@@ -17,14 +17,17 @@ async def rotation_lock(dsn: str) -> AsyncIterator[Connection]:
 
     The lock ends with the connection, at the end of the block or of the process.
 
-    Raises Refused `rotation_busy` if another rotation, or a move, is at work; nothing was changed then.
+    Raises Refused `rotation_busy` if another rotation, a move or a migration is at work; nothing was changed then.
     """
     async with connected(
         dsn, lock_timeout=f"{LOCK_TIMEOUT_MS}ms", application_name="hongbao:rotate",
         plan_cache_mode="force_custom_plan",
     ) as connection:  # fmt: skip
         if not await lock_days(connection):
-            text = "another rotation of this SET, or a move of a database, is at work; wait for it, or ask its status"
+            text = (
+                "another rotation of this SET, a move of a database or a migration is at work; wait for it, or ask its "
+                "status"
+            )
             raise Refused("rotation_busy", text)
         crash_points.reach(Point.LOCKED)
         yield connection

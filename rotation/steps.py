@@ -1,10 +1,11 @@
 """One run over one day of one SET: close, detach, export, verify. It continues where the last run ended."""
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 from datetime import date
 from functools import partial
+from typing import TypeVar
 
 from archive.states import State
 from days import crash_points
@@ -31,6 +32,8 @@ from schema.day_tables import check_clock
 
 Progress = Callable[[str, int, int], None]
 """Receives what is being done, how much of it so far, and of how much (0: unknown)."""
+
+T = TypeVar("T")
 
 _log = logs.get("rotation")
 
@@ -76,15 +79,15 @@ class Rotation:
         """
         async with sessions(self.set_access) as connections:
             await check_clock(connections.work, today)
-            found = await facts.of_day(connections.work, day, self.set_access.databases)
+            found = await self._facts(connections.work, day)
             _check(self.set_access.name, found, today)
             result = Result(day)
             if found.empty:
-                await self._clear(connections.work, day, by)
+                await self._clear(connections, day, by)
                 return result
             for state, name, work in (
                 (State.CLOSED, "close", partial(self._close, connections, found, by)),
-                (State.DETACHED, "detach", partial(self._detach, connections.work, day, by)),
+                (State.DETACHED, "detach", partial(self._detach, connections, day, by)),
                 (State.EXPORTED, "export", partial(self._export, connections, day, by)),
                 (State.VERIFIED, "verify", partial(self._verify, connections, day, by)),
             ):
@@ -96,9 +99,13 @@ class Rotation:
             result.states = {one.xx: one.state for one in await register.entries(connections.work, day)}
             return result
 
-    async def _clear(self, connection: Connection, day: date, by: Operator) -> None:
+    async def _facts(self, connection: Connection, day: date) -> facts.DayFacts:
+        return await _read(connection, partial(facts.of_day, connection, day, self.set_access.databases))
+
+    async def _clear(self, connections: Sessions, day: date, by: Operator) -> None:
         """Detach and drop the tables of a day without leaves; a leaf that was made meanwhile keeps them."""
-        await detach(connection, day)
+        connection = connections.work
+        await detach(connection, day, connections.archive)
         await LOCK_RETRY.run(connection, partial(_drop_empty, connection, day, by), tables=[_claims(day)])
 
     async def _close(self, connections: Sessions, found: facts.DayFacts, by: Operator) -> None:
@@ -131,13 +138,15 @@ class Rotation:
         wallet, now = await connections.wallet(), self.clock.now()
         proof = Proof(day, now, {})
         if cheap_first:
-            for obstacle in await known_obstacles(work, wallet, day, slots_of_all(ours), foreign):
+            known = partial(known_obstacles, work, wallet, day, slots_of_all(ours), foreign)
+            for obstacle in await _read(work, known):
                 proof.add(obstacle)
         if proof.holds:
-            proof = await prove(
-                work, wallet, day, ours, foreign, now, lambda seen: self.progress("proving", seen, 0),
+            attempt = partial(
+                prove, work, wallet, day, ours, foreign, now, lambda seen: self.progress("proving", seen, 0),
                 ahead_s=ahead_ms(self.clock) / 1000,
             )  # fmt: skip
+            proof = await _read(work, attempt)
         if proof.holds:
             return proof
         # The fence is that of all databases of the day: it stays if one of them is closed already.
@@ -146,12 +155,13 @@ class Rotation:
         _log.warning("day unproven", set=self.set_access.name, day=str(day), in_the_way=proof.count)
         raise DayUnproven(self.set_access.name, proof)
 
-    async def _detach(self, connection: Connection, day: date, by: Operator) -> None:
+    async def _detach(self, connections: Sessions, day: date, by: Operator) -> None:
+        connection = connections.work
         closed = await _in_state(connection, day, State.CLOSED)
         if not closed:
             return
         self.progress("detaching", 0, len(closed))
-        await detach(connection, day)
+        await detach(connection, day, connections.archive)
         crash_points.reach(Point.DETACHED_ALL)
         await self._drop_all_foreign(connection, day, by)
         for number, entry in enumerate(closed, 1):
@@ -164,7 +174,7 @@ class Rotation:
 
         Before the SET's own are advanced: once all of these are detached, no later run comes here.
         """
-        for xx in (await facts.of_day(connection, day, self.set_access.databases)).foreign_databases:
+        for xx in (await self._facts(connection, day)).foreign_databases:
             await LOCK_RETRY.run(connection, partial(_drop_foreign, connection, xx, day, by), tables=[_claims(day)])
 
     async def _export(self, connections: Sessions, day: date, by: Operator) -> None:
@@ -190,6 +200,14 @@ class Rotation:
         if self.archive is None:
             raise Refused("no_archive", "no archive is set up; set HONGBAO_ARCHIVE and HONGBAO_ARCHIVE_KEY")
         return self.archive
+
+
+async def _read(connection: Connection, work: Callable[[], Awaitable[T]]) -> T:
+    """Await reads of a day again while somebody changes or rebuilds a table: they have the `lock_timeout` of our DDL.
+
+    Only the first read of a table can meet that lock; to the end of their transaction no change of it comes in between.
+    """
+    return await LOCK_RETRY.run(connection, work, tables=[f"public.{kind.value}" for kind in names.TableKind])
 
 
 async def _drop_empty(connection: Connection, day: date, by: Operator) -> None:

@@ -2,6 +2,12 @@
 
 A migration adds what the next release needs and takes nothing away that the present one uses, so that processes of both
 work on it; what nobody uses any more goes with a later release.
+
+A SET's migration takes the day lock (`days.lock`) and completes a pending detach before it changes anything, as the
+next rotation would. Postgres does not pass a change of a hot table on to a partition of which the detach is pending,
+and then neither finalizes that detach nor lets anybody change the partition: until the change were taken back, no day
+of that SET could leave the hot tables. It does not leave that to a rotation, because a stack that is started with a new
+release migrates first.
 """
 
 import hashlib
@@ -34,6 +40,14 @@ _LOCK_TIMEOUT = """SELECT set_config('lock_timeout', CASE WHEN EXISTS (
 
 _log = logs.get("schema")
 
+_DAY_LOCK = "SELECT pg_try_advisory_xact_lock(hashtext('hongbao_rotation'))"
+"""The lock of `days.lock`, to the end of the transaction."""
+_PENDING_DETACH = """
+SELECT i.inhparent::regclass::text AS parent, i.inhrelid::regclass::text AS partition FROM pg_inherits i
+WHERE i.inhdetachpending
+    AND i.inhparent IN (to_regclass('public.envelope'), to_regclass('public.claim'), to_regclass('public.guest'))
+"""
+
 _REGISTER = """
 CREATE TABLE IF NOT EXISTS migration (
     name       varchar(64) PRIMARY KEY,
@@ -41,6 +55,12 @@ CREATE TABLE IF NOT EXISTS migration (
     applied_at timestamptz NOT NULL DEFAULT now()
 )
 """
+
+
+class _DaysAreLeavingError(Exception):
+    """Days are taken out of the hot tables just now: the attempt is repeated as if a lock were not to be had."""
+
+    sqlstate = asyncpg.LockNotAvailableError.sqlstate
 
 
 class Kind(StrEnum):
@@ -62,8 +82,8 @@ async def migrate_set(dsn: str) -> list[str]:
     """Migrate a SET's database to the newest schema, as its owner; returns the names of the migrations applied.
 
     Raises Refused `migration_changed` if an applied file was edited since, `role_missing` if a role of ours is not in
-    the cluster, Unavailable `migration_waits` if a table or another migrator was in the way for LOCK_S. Then nothing
-    was applied.
+    the cluster, Unavailable `migration_waits` if a table, another migrator, a rotation, a move or a pending detach was
+    in the way for LOCK_S. Then nothing was applied.
     """
     return await migrate(dsn, Kind.SET)
 
@@ -85,6 +105,8 @@ async def _migrate(dsn: str, folder: Path, name: str = "") -> list[str]:
     try:
         async with postgres.connected(dsn) as connection:
             return await retry_while_locked(lambda: _migrate_at_once(connection, dsn, folder, name), patience_s=LOCK_S)
+    except _DaysAreLeavingError as error:
+        raise Unavailable("migration_waits", f"{error}; nothing was changed, migrate again") from error
     except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError) as error:
         raise Unavailable(
             "migration_waits",
@@ -104,11 +126,32 @@ async def _migrate_at_once(connection: Connection, dsn: str, folder: Path, name:
         await _refuse_other(connection, done, folder, name, dsn)
         _refuse_changed(_difference(folder, done).changed)
         missing = [path for path in _files(folder) if path.stem not in done]
+        if missing and folder.name == Kind.SET:
+            await _let_days_go(connection)
         for path in missing:
             await _apply(connection, path)
     for path in missing:
         _log.info("migration applied", migration=path.stem)
     return [path.stem for path in missing]
+
+
+async def _let_days_go(connection: Connection) -> None:
+    """Keep rotations and moves off to the end of the transaction, and complete each pending detach.
+
+    Raises _DaysAreLeavingError if one is at work, or if a detach waits for somebody's transaction.
+    """
+    if not await connection.fetchval(_DAY_LOCK):
+        raise _DaysAreLeavingError(
+            f"a rotation, a move of a database or `user forget` was at work on this SET for {LOCK_S} s; wait for it"
+        )
+    for row in await connection.fetch(_PENDING_DETACH):
+        try:
+            await connection.execute(f"ALTER TABLE {row['parent']} DETACH PARTITION {row['partition']} FINALIZE")
+        except asyncpg.LockNotAvailableError as error:
+            raise _DaysAreLeavingError(
+                f"the detach of {row['partition']} from the hot tables is not complete: it waits for old transactions "
+                "of this database; `hongbao rotate run` names them"
+            ) from error
 
 
 async def compare(connection: Connection, kind: Kind) -> Difference:

@@ -339,7 +339,8 @@ class Setnode:
 
     async def _forget_cold(self) -> None:
         """Read which days have gone cold, and forget their actors; busy ones at a later look."""
-        self._retiring |= await self._shared.run(self.cold.refresh)
+        await self._shared.run(self.cold.refresh)
+        self._retiring |= self.cold.take_news()
         if self._retiring:
             self._retiring = self.registry.retire(self.cold.covers)
 

@@ -11,4 +11,4 @@ FULL JOIN (
     ) postings GROUP BY account_id
 ) s USING (account_id)
 WHERE a.account_id IS NULL OR a.balance_fen <> coalesce(s.sum_fen, 0) OR (a.kind <> 2 AND a.balance_fen < 0)
-ORDER BY name LIMIT 1000
+ORDER BY name

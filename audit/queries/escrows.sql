@@ -8,4 +8,4 @@ FULL JOIN (
     FROM fund GROUP BY 1
 ) f ON f.name = a.name
 WHERE coalesce(a.balance_fen, 0) <> coalesce(f.left_fen, 0)
-ORDER BY 1 LIMIT 1000
+ORDER BY 1

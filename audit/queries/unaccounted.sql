@@ -32,4 +32,4 @@ LEFT JOIN account d ON d.account_id = t.debit_account
 LEFT JOIN account c ON c.account_id = t.credit_account
 WHERE t.kind = 0 AND (d.kind IS DISTINCT FROM 2 OR c.kind IS DISTINCT FROM 0 OR t.user_account <> t.credit_account
     OR t.envelope_id IS NOT NULL OR t.amount_fen <= 0)
-ORDER BY 2, 3 LIMIT 1000
+ORDER BY 2, 3

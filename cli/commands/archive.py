@@ -2,7 +2,8 @@
 
 import asyncio
 import sys
-from collections.abc import Collection
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -47,6 +48,12 @@ from sharding.slots import database_name
 
 SHOWN = 20
 """Archives that no register names, of which each is told."""
+AGAIN_S = 180.0
+"""How long archives are looked at again that the rotation works on: it has each for seconds, or some minutes."""
+AGAIN_PAUSE_S = 5.0
+BUSY = "archive_busy"
+AGAIN = (BUSY, "day_not_here")
+"""Codes that say that a day is on its way: another process has its archive, or its tables have just been dropped."""
 
 Result = dict[str, Any]
 
@@ -86,12 +93,16 @@ def verify(*, day: str | None, database: str | None, data: Path | None, as_json:
 
     While the tables of a date exist, its archive is read back into Postgres and compared row by row. For a date that is
     dropped, and while the SETs' Postgres servers are down, signature, files and the digests of all rows are checked
-    instead. Exit status 1 if one does not verify, or if no archive is found and no register could be read.
+    instead. Exit status 1 if one does not verify, or if no archive is found and no register could be read. One that
+    another process works on is tried again at the end, for some minutes; what is busy even then is told as not looked
+    at, and does not count as wrong.
     """
     archive, installed = open_archive(data), find_installed(data)
     with on_record(data, Job.ARCHIVE_CHECK if installed and not (day or database) else None) as run:
         found, alone = asyncio.run(_verify(archive, day, database, installed))
-        wrong = "; ".join(f"{one['day']} {one['database']}: {one['code']}" for one in found if one["code"])
+        wrong = "; ".join(
+            f"{one['day']} {one['database']}: {one['code']}" for one in found if one["code"] not in (None, BUSY)
+        )
         run.failure = wrong or alone
     unsure = _unsure(archive) if not found and (alone or installed is None) else ""
     holds = not wrong and not unsure
@@ -226,12 +237,30 @@ async def _verify(
     selected = _selected(archive, day, database, named)
     with _progress() as bar:
         task = bar.add_task("verifying", total=len(selected))
-        found = []
-        for its_day, xx in selected:
+        found: dict[tuple[date, int], Result] = {}
+
+        async def look(its_day: date, xx: int) -> None:
             bar.update(task, description=f"verifying {its_day} {database_name(xx)}")
-            found.append(await _verified(archive, xx, its_day, access, partial(_show_progress, bar, task, its_day, xx)))
+            progress = partial(_show_progress, bar, task, its_day, xx)
+            found[its_day, xx] = await _verified(archive, xx, its_day, access, progress)
+
+        for one in selected:
+            await look(*one)
             bar.advance(task)
-    return found, alone
+        await _again(found, look)
+    return list(found.values()), alone
+
+
+async def _again(found: Mapping[tuple[date, int], Result], look: Callable[[date, int], Awaitable[None]]) -> None:
+    """Look again, for AGAIN_S, at what was on its way: a job that fails because the rotation works is a false alarm."""
+    end = time.monotonic() + AGAIN_S
+    while waiting := [one for one, row in found.items() if row["code"] in AGAIN]:
+        for one in waiting:
+            await look(*one)
+        if time.monotonic() >= end:
+            break
+        if any(row["code"] in AGAIN for row in found.values()):
+            await asyncio.sleep(AGAIN_PAUSE_S)
 
 
 def _tell_unnamed(found: list[str]) -> None:
@@ -331,5 +360,7 @@ def _show_verified(found: list[Result], unsure: str, console: Console) -> None:
     for one in found:
         holds = one["code"] is None
         result = "[green]holds[/green]" if holds else f"[red]{one['code']}[/red] {one['detail']}"
+        if one["code"] == BUSY:
+            result = f"[yellow]not looked at[/yellow]: {one['detail']}"
         table.add_row(one["day"], one["database"], one["how"], str(one.get("rows", "")), result)
     print_table(console, table)

@@ -34,7 +34,8 @@ def command(*, day: datetime | None, provider: bool, full: bool, data: Path | No
     on other days are not looked at.
 
     A day on which everything is final is read once. Later audits have the databases compute its digest again, and read
-    it only if that differs. How an audit of all days has ended is noted (`hongbao jobs`).
+    it only if that differs; of one that is dropped they compare the archive's manifest and the sizes of its files. The
+    bytes are read by `hongbao archive verify`. How an audit of all days has ended is noted (`hongbao jobs`).
     """
     with on_record(data, Job.AUDIT if day is None else None) as run:
         found = asyncio.run(_audit(data, None if day is None else day.date(), provider=provider, full=full))

@@ -68,6 +68,8 @@ class ColdEnvelopes:
         self._context = context
         self._cold: dict[int, RegisterEntry] = {}
         """By `_database_day`, as last read: rotation may have gone on since."""
+        self._news = False
+        """Whether a day has become cold that nobody has heard of."""
         self._seen: str | None = None
         """The register's watermark at the last read of all days."""
         self._stale: set[int] = set()
@@ -91,8 +93,8 @@ class ColdEnvelopes:
         """Say whether the envelope's day was cold at the last `refresh`."""
         return _database_day(envelope_id) in self._cold
 
-    async def refresh(self, connection: Any, days: Collection[date] | None = None) -> bool:
-        """Read the register for `days`, or for all days; returns whether a day has newly become cold.
+    async def refresh(self, connection: Any, days: Collection[date] | None = None) -> None:
+        """Read the register for `days`, or for all days; `take_news` says whether a day has newly become cold.
 
         Of all days, only rows that may have changed since the last such call are read.
         """
@@ -103,8 +105,15 @@ class ColdEnvelopes:
         else:
             found = await read_register(connection, days)
         cold = {yymmdd(day) * 100 + xx: one for (day, xx), one in found.items() if one.cold}
-        news = not cold.keys() <= self._cold.keys()
+        self._news |= not cold.keys() <= self._cold.keys()
         self._cold.update(cold)
+
+    def take_news(self) -> bool:
+        """Say whether a day has become cold since the last such call: who takes the news retires its actors.
+
+        Whoever happened to read the register first: a load does so, too.
+        """
+        news, self._news = self._news, False
         return news
 
     def answer(self, envelope_id: int, requests: Iterable[Request]) -> None:

@@ -63,6 +63,25 @@ async def forget(past: Past) -> None:
         node.cold._kept.clear()
 
 
+async def test_whoever_sees_first_that_a_day_is_cold_its_actors_go(past: Past) -> None:
+    """Somebody asks for what is not in memory before the servers look: nobody answers as if the day were hot."""
+    town, sold = past.town, past.envelopes["sold out"]
+    for one in past.envelopes.values():
+        await past.hear(Op.DETAIL, one, "sender", True, town.owner(one))
+    assert any(len(node.registry) for node in town.nodes)
+    async with past.owner as connection:
+        await detach(connection, past.day, XXS)
+    for node in town.nodes:
+        for xx in XXS:
+            made_up = next(one for n in range(1_000) if node.owns(one := make_id(past.day, n, xx * 10)))
+            await past.hear(Op.DETAIL, made_up, "eve", True, node)
+    for _ in range(2):
+        await past.look()
+    assert [len(node.registry) for node in town.nodes] == [0, 0]
+    assert (await past.hear(Op.DETAIL, sold, "sender", True, town.owner(sold)))["archived"] is True
+    assert (await town.open(sold, "u0"))["result"] == "expired"
+
+
 async def test_a_day_that_goes_cold_unnoticed(past: Past) -> None:
     """Servers that know nothing of it yet: no envelope is denied, whatever was looked at last, at each step."""
     town, half = past.town, past.envelopes["half"]

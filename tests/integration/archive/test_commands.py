@@ -16,11 +16,13 @@ import asyncpg
 import msgspec
 import pytest
 from click.testing import CliRunner, Result
+from rich.console import Console
 
 from archive import manifest, place
-from archive.export import export_database
+from archive.export import archive_lock, export_database
 from archive.restore import remove, restore
 from archive.view import query
+from cli.commands import archive as archive_commands
 from cli.table import main
 from errors import Refused
 from installation import inventory
@@ -149,6 +151,37 @@ async def test_list_says_what_lies_there(kept: Kept) -> None:
     (kept.archive.folder / str(NEXT) / "db_00" / "manifest.json").write_text("{}")
     found = (await kept.json("archive", "list", "--day", str(NEXT), code=1))["archives"]
     assert [one["code"] for one in found] == ["archive_corrupt", None]
+
+
+@pytest.mark.parametrize("ends", [True, False], ids=["for a moment", "for long"])
+async def test_an_archive_that_the_rotation_has_is_not_wrong(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch, ends: bool
+) -> None:
+    """It is looked at again, after the others; if it is busy for good, that is said, and no failure."""
+    async with owner(kept.databases, kept.dsn) as rotating, archive_lock(rotating, xx=1, day=DAY):
+        pid, again = rotating.get_server_pid(), archive_commands._again
+
+        async def released(found: Any, look: Any) -> None:
+            assert [row["code"] for row in found.values()] == [None, "archive_busy", None, None]
+            if ends:
+                other = await asyncpg.connect(kept.dsn)
+                await other.execute("SELECT pg_terminate_backend($1, 10000)", pid)
+                await other.close()
+            await again(found, look)
+
+        monkeypatch.setattr(archive_commands, "_again", released)
+        monkeypatch.setattr(archive_commands, "AGAIN_S", 0.0)
+        told = await kept.json("archive", "verify")
+        assert told["holds"] is True
+        codes = [one["code"] for one in told["archives"]]
+        assert codes == [None, None if ends else "archive_busy", None, None]
+    assert ends or "not looked at" in _shown(told["archives"])
+
+
+def _shown(found: list[dict[str, Any]]) -> str:
+    console = Console(file=io.StringIO(), width=200)
+    archive_commands._show_verified(found, console)
+    return console.file.getvalue()
 
 
 async def test_a_set_that_is_away_hides_none_of_the_others(kept: Kept) -> None:

@@ -115,7 +115,7 @@ WALLET_EDITS = [
     ),
 ]  # fmt: skip
 UNREAD = {
-    "envelope.header_seal": "setnodes check it at load; the audit has no key and compares the hash in the wallet",
+    "envelope.header_seal": "setnodes check it at load; the audit compares the hash, and names what is not closed",
     "payout_batch.batch_id": "a name: nothing depends on it",
     "payout_batch.server": "says who pays first; another server takes the batch over in time",
     "payout_stuck.envelope_id": "that the row is there is a violation by itself, and so is a claim without it",

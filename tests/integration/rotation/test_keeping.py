@@ -73,6 +73,31 @@ async def test_only_verified_days_past_their_retention_are_dropped(old_days: Old
     assert await old_days.run() == {0: "dropped", 1: "dropped"}
 
 
+@pytest.mark.parametrize(
+    ("what", "made", "gone"),
+    [
+        ("public.report", "CREATE VIEW {it} AS SELECT * FROM {cold}.claim_0_28", "DROP VIEW {it}"),
+        ("{cold}.evidence", "CREATE TABLE {it} AS SELECT 1 AS found", "DROP TABLE {it}"),
+    ],
+    ids=["a view", "a table"],
+)
+async def test_nothing_but_the_days_own_tables_is_dropped(old_days: OldDays, what: str, made: str, gone: str) -> None:
+    """What a DBA has put over or beside them keeps that database's day, by name; without it the day is dropped."""
+    await old_days.run()
+    words = {"cold": f"cold_00_{DAY:%Y%m%d}"}
+    words["it"] = what.format(**words)
+    await old_days.rows(made.format(**words))
+    with pytest.raises(Refused, match=words["it"].rpartition(".")[2]) as refused:
+        await drop(old_days)
+    assert refused.value.code == "step_refused"
+    assert (await old_days.states())[0] == "verified"
+    assert await old_days.scalar("SELECT to_regclass($1) IS NOT NULL", words["it"])
+    await old_days.rows(gone.format(**words))
+    await drop(old_days)
+    assert await old_days.states() == {0: "dropped", 1: "dropped"}
+    assert await old_days.scalar("SELECT to_regnamespace($1) IS NULL", words["cold"])
+
+
 @pytest.mark.parametrize("spoil", ["lost", "cut", "another row"])
 async def test_what_cannot_be_read_back_is_not_dropped(old_days: OldDays, spoil: str) -> None:
     """The archive is compared with the tables once more before they go; spoilt meanwhile, everything stays."""
