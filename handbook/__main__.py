@@ -26,9 +26,10 @@ def _build(target: Path) -> None:
     click.echo(what_next(target))
 
 
-if len(sys.argv) != _ARGUMENTS:
-    sys.exit("usage: python -m handbook FOLDER|--write")
-if sys.argv[1] == "--write":
+_WRITE = "--write"
+if len(sys.argv) != _ARGUMENTS or (sys.argv[1].startswith("-") and sys.argv[1] != _WRITE):
+    sys.exit(f"usage: python -m handbook FOLDER|{_WRITE}")
+if sys.argv[1] == _WRITE:
     _write()
 else:
     _build(Path(sys.argv[1]))
