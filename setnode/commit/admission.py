@@ -11,16 +11,17 @@ a time and may serve several back to back for a `LeaseTerm`.
 
 What is trusted. The list in memcached, as advice: it may be lost, full, or overwritten by another program.
 
-How it fails. A killed server's leases end after `lease_s`. If memcached is away or returns something unreadable, the
-local cap alone holds and a counter rises. `acquire` waits up to `wait_s` at the local cap and as long at the SET's,
-then raises Unavailable(`busy`), and nothing has been written. A lease outlives the longest transaction
-(COMMIT_DEADLINE_S), so the cap holds also when Postgres is slowest. A lease that seems to end later than one given out
-now is dropped: somebody else wrote it. Not covered: clocks of the servers that differ make leases longer or shorter by
-the difference.
+How it fails. A killed server's leases end after `lease_s`, or are taken over where a crowd waits. If memcached is away
+or returns something unreadable, the local cap alone holds and a counter rises. `acquire` waits up to `wait_s` at the
+local cap and as long at the SET's, then raises Unavailable(`busy`), and nothing has been written. A lease outlives the
+longest transaction (COMMIT_DEADLINE_S), so the cap holds also when Postgres is slowest. A lease that seems to end later
+than one given out now is dropped: somebody else wrote it. Not covered: clocks of the servers that differ make leases
+longer or shorter by the difference.
 
 Hot envelopes. An envelope with HOT_AT waiting requests also needs a lease of its own, so that two servers do not write
 it at the same time. A server that does not get one leaves a mark (`contended`); the holder finds it when it next asks
-for more time, ends its term, and does not acquire that envelope for YIELD_S. In ordinary operation the ring sends an
+for more time, ends its term, and does not acquire that envelope for YIELD_S. A holder that does not, and has the same
+token for HOLDER_GONE_S, was killed or is frozen: its lease is taken over. In ordinary operation the ring sends an
 envelope to one server, and no mark is left.
 
 Why it is safe: tests/integration/setnode/test_admission.py (caps over two servers, killed holders, memcached killed,
@@ -35,21 +36,24 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from errors import Unavailable
-from runtime import metrics
+from runtime import logs, metrics
 from setnode.commit.lease_store import LeaseStore
 from setnode.commit.lease_term import LeaseTerm
 from setnode.limits import (
     ADMISSION_RETRY_S,
     ADMISSION_WAIT_S,
     ENVELOPE_CAP,
+    HOLDER_GONE_S,
     LEASE_S,
     LEASE_TERM_S,
     LOCAL_CAP,
     MEMCACHED_THREADS,
+    MOST_WANTED,
     SET_CAP,
     YIELD_S,
 )
 
+_log = logs.get("setnode")
 _refused = metrics.counter("hongbao_admission_refused_total", "Transactions refused at the cap", ("cap",))
 
 
@@ -84,6 +88,8 @@ class Admission:
         self._tokens = (f"{self._store.me}.{number}" for number in itertools.count())
         self._yielded: dict[int, float] = {}
         """Hot envelopes left to another server, each until an instant of the loop's time."""
+        self._wanted: dict[int, tuple[frozenset[str], float]] = {}
+        """Hot envelopes that others hold: their tokens, and since when (loop time) they have been the same."""
 
     async def acquire(self) -> Lease:
         """Acquire a lease for one transaction at a time; raises Unavailable(`busy`) after a bounded wait."""
@@ -105,16 +111,44 @@ class Admission:
         """Acquire each hot envelope for `lease`, without waiting; returns those left to another server."""
         now, full = asyncio.get_running_loop().time(), set()
         for envelope_id in envelope_ids:
-            key = self._hot_key(envelope_id)
-            if self._yielded.get(envelope_id, 0.0) > now:
+            if self._yielded.get(envelope_id, 0.0) > now or not await self._acquire_hot(envelope_id, lease):
                 full.add(envelope_id)
-            elif await self._append(key, lease.token, self._config.envelope_cap, 0.0):
-                lease.hot.add(envelope_id)
-            else:
-                full.add(envelope_id)
-                self._threads.submit(self._store.mark, _contended_key(key))
-                _refused.labels("envelope").inc()
         return full
+
+    async def _acquire_hot(self, envelope_id: int, lease: Lease) -> bool:
+        """Acquire one hot envelope; leave a mark that it is wanted where another server holds it."""
+        key = self._hot_key(envelope_id)
+        # Before it is acquired: if this is cancelled meanwhile, the release removes what a thread may have appended.
+        lease.hot.add(envelope_id)
+        if await self._append(key, lease.token, self._config.envelope_cap, 0.0) or await self._take_over(
+            envelope_id, key, lease
+        ):
+            self._wanted.pop(envelope_id, None)
+            return True
+        lease.hot.discard(envelope_id)
+        self._threads.submit(self._store.mark, _contended_key(key))
+        _refused.labels("envelope").inc()
+        return False
+
+    async def _take_over(self, envelope_id: int, key: str, lease: Lease) -> bool:
+        """Take the lease of holders that have not given way for HOLDER_GONE_S; returns whether it was taken.
+
+        A living holder has a new token each term. Our own workers' are not looked at: an actor is with one of them.
+        """
+        loop = asyncio.get_running_loop()
+        holders = await loop.run_in_executor(self._threads, self._store.holders, key)
+        before, since = self._wanted.get(envelope_id, (frozenset[str](), 0.0))
+        if holders != before:
+            if len(self._wanted) >= MOST_WANTED:
+                self._wanted.clear()
+            self._wanted[envelope_id] = holders, loop.time()
+            return False
+        if not holders or loop.time() - since < HOLDER_GONE_S or any(one.startswith(self._store.me) for one in holders):
+            return False
+        taken = await loop.run_in_executor(self._threads, self._store.take_over, key, holders, lease.token)
+        if taken:
+            _log.warning("a hot envelope's lease is taken over: its holder is gone", envelope_id=str(envelope_id))
+        return taken
 
     def term(self, lease: Lease, most_s: float) -> LeaseTerm:
         """Begin a term of at most `most_s` for a lease that was just acquired."""

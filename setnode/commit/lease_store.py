@@ -100,6 +100,31 @@ class LeaseStore:
         contended = [marks[one] for one, owner in found.items() if owner != self.me.encode()]
         return len(leases) < cap and token in {one for one, _ in leases}, contended
 
+    def holders(self, key: str) -> frozenset[str]:
+        """Return the tokens in a list; none if memcached is away."""
+        if self._is_away():
+            return frozenset()
+        try:
+            leases, _ = _read(self._client(), key, self._lease_ms)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._lost(error)
+            return frozenset()
+        return frozenset(token for token, _ in leases)
+
+    def take_over(self, key: str, gone: frozenset[str], token: str) -> bool:
+        """Put a lease in the place of those of `gone`; False if the list has others by now, or memcached is away."""
+        if self._is_away():
+            return False
+        try:
+            client = self._client()
+            leases, cas = _read(client, key, self._lease_ms)
+            if cas is None or {one for one, _ in leases} != gone:
+                return False
+            return _write(client, key, [(token, _now_ms() + self._lease_ms)], cas)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._lost(error)
+            return False
+
     def mark(self, key: str) -> None:
         """Leave a mark of this process that expires after CONTENDED_S."""
         if self._is_away():

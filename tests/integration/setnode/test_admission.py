@@ -23,7 +23,7 @@ from runtime.postgres import Session
 from setnode.commit import admission, lease_store
 from setnode.commit.admission import Admission, AdmissionConfig
 from setnode.commit.committer import Committer
-from setnode.limits import LOCAL_CAP
+from setnode.limits import HOLDER_GONE_S, LOCAL_CAP
 from setnode.settings import SetnodeSettings
 from tests.integration.setnode.fixtures import Town, common_town, living_town, module_databases, prove, shared_town
 from wire.limits import DEADLINE_S
@@ -124,6 +124,75 @@ async def test_a_hot_envelope_has_a_cap_of_its_own(memcached: str) -> None:
             while await two.acquire_hot([8], second):
                 await asyncio.sleep(0.005)
         two.release(second)
+
+
+async def test_a_killed_holders_hot_envelope_is_taken_over(memcached: str) -> None:
+    """Long before its lease ends: a crowd waits. One that gives way in time is not disturbed, nor is our own worker."""
+    killed, other = (Admission("set-1", memcached, AdmissionConfig()) for _ in range(2))
+    held = await killed.acquire()
+    assert await killed.acquire_hot([7], held) == set()
+    lease, own = await other.acquire(), await other.acquire()
+    began = time.monotonic()
+    while await other.acquire_hot([7], lease):
+        await asyncio.sleep(0.02)
+    assert time.monotonic() - began >= HOLDER_GONE_S
+    assert lease.hot == {7}
+    while time.monotonic() - began < 2.5 * HOLDER_GONE_S:
+        assert await other.acquire_hot([7], own) == {7}
+        await asyncio.sleep(0.02)
+    # The holder comes back, and removes what is not there any more: the envelope stays with who has it.
+    killed.release(held)
+    again = await killed.acquire()
+    assert await killed.acquire_hot([7], again) == {7}
+    for one, leases in ((killed, [again]), (other, [lease, own])):
+        for each in leases:
+            one.release(each)
+        one.close()
+
+
+async def test_holders_that_take_turns_are_not_gone(memcached: str) -> None:
+    """Others have it at each look, but never the same one for long: nobody takes it from a living server."""
+    living, other = (Admission("set-1", memcached, AdmissionConfig()) for _ in range(2))
+    lease = await other.acquire()
+    for _ in range(int(3 * HOLDER_GONE_S / 0.1)):
+        term = await living.acquire()
+        while await living.acquire_hot([7], term):  # the release before is done in the background
+            await asyncio.sleep(0.005)
+        began = time.monotonic()
+        while time.monotonic() - began < 0.1:
+            assert await other.acquire_hot([7], lease) == {7}
+            await asyncio.sleep(0.02)
+        living.release(term)
+    for one in (living, other):
+        one.close()
+
+
+async def test_an_acquire_that_is_cancelled_leaves_no_lease(memcached: str, monkeypatch) -> None:
+    """The thread appends, and the worker is gone: its release takes the envelope back as well."""
+    one = Admission("set-1", memcached, AdmissionConfig())
+    lease = await one.acquire()
+    append, appended = one._store.append, asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def slow(key: str, token: str, cap: int) -> bool:
+        done = append(key, token, cap)
+        loop.call_soon_threadsafe(appended.set)
+        time.sleep(0.2)
+        return done
+
+    monkeypatch.setattr(one._store, "append", slow)
+    acquiring = asyncio.ensure_future(one.acquire_hot([7], lease))
+    await appended.wait()
+    acquiring.cancel()
+    await asyncio.gather(acquiring, return_exceptions=True)
+    monkeypatch.undo()
+    one.release(lease)
+    one.close()
+    another = Admission("set-1", memcached, AdmissionConfig())
+    fresh = await another.acquire()
+    assert await another.acquire_hot([7], fresh) == set()
+    another.release(fresh)
+    another.close()
 
 
 async def test_room_is_what_the_cap_leaves(server: Memcached) -> None:
