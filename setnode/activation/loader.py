@@ -78,6 +78,7 @@ class Loader:
                 try:
                     await self._answer_other_days()
                     reads = self._next_round()
+                    read_at = asyncio.get_running_loop().time()
                     found = await self._read_round(reads)
                     attempt = 0
                 except Exception as error:  # noqa: BLE001 - every actor must get a reply, whatever the error was
@@ -88,7 +89,7 @@ class Loader:
                     # One round at most is given out while the next is read, so memory holds two.
                     if giving is not None:
                         await giving
-                    giving = asyncio.ensure_future(self._give(found))
+                    giving = asyncio.ensure_future(self._give(found, read_at))
                 if not self._waiting:
                     self._nonempty.clear()
         finally:
@@ -171,20 +172,20 @@ class Loader:
             self.enqueue(actor)
         return found
 
-    async def _give(self, found: Round) -> None:
-        """Give the actors of a round their logs."""
+    async def _give(self, found: Round, read_at: float) -> None:
+        """Give the actors of a round their logs, which were read after `read_at`."""
         began = time.perf_counter()
         for actor, row in found:
             if time.perf_counter() - began > LOAD_SLICE_S:
                 await asyncio.sleep(0)
                 began = time.perf_counter()
             try:
-                self._activate(actor, None if row is None else restore(row, self._header_seal))
+                self._activate(actor, None if row is None else restore(row, self._header_seal), read_at)
             except Exception as error:  # noqa: BLE001 - it freezes alone; the others of the round have their logs
                 _log.error("an envelope cannot be activated", envelope_id=str(actor.envelope_id), exc_info=error)
                 actor.freeze(InvariantBroken("envelope_activates", f"{type(error).__name__}: {error}"))
 
-    def _activate(self, actor: Actor, found: ClaimLog | InvariantBroken | None) -> None:
+    def _activate(self, actor: Actor, found: ClaimLog | InvariantBroken | None, read_at: float) -> None:
         if found is None and self._cold.covers(actor.envelope_id):
             self._hand_to_cold(actor)
         elif found is None:
@@ -193,7 +194,7 @@ class Loader:
             actor.freeze(found)
         else:
             _loaded.inc()
-            actor.loaded(found)
+            actor.loaded(found, read_at)
 
     def _put_back(self, reads: Iterable[Read], error: Exception) -> None:
         """Enqueue again the actors with a request younger than STALE_S; reject the requests of the others."""

@@ -178,15 +178,19 @@ class Actor:
         self.context.waiting += len(decided)
         self._request_log()
 
-    def loaded(self, log: ClaimLog) -> None:
-        """Take the log from the loader; answer the requests at the head that need no write, then go on."""
+    def loaded(self, log: ClaimLog, read_at: float) -> None:
+        """Take the log from the loader; answer the requests at the head that need no write, then go on.
+
+        `read_at` (loop time) is before its query was sent: whoever came later may know what the log does not.
+        """
         self.log = log
-        self.read_at = self.context.loop_time()
+        self.read_at = read_at
         self.phase = Phase.IDLE
         self.context.set_weight(self, log.terms.count)
         mailbox, answered = self._ensure_mailbox(), 0
         drop_counted_passwords(log, mailbox, alone=self._up_to_date)
-        while answered < len(mailbox) and self._answered_at_once(mailbox[answered]):
+        fresh = len(mailbox) if self._up_to_date else self._decidable(mailbox)
+        while answered < fresh and self._answered_at_once(mailbox[answered]):
             answered += 1
         self.mailbox = mailbox[answered:]
         self.context.waiting -= answered

@@ -122,7 +122,7 @@ class Harness:
         log = ClaimLog(self.terms)
         log.restore(self.rows)
         log.restore_wrong_tries(self.tries)
-        self.loading.pop().loaded(log)
+        self.loading.pop().loaded(log, self.time)
 
     def heard(self, number: int) -> object:
         (values,) = [values for told, values in self.replies if told == number]
@@ -658,3 +658,41 @@ def test_a_lost_claim_of_an_envelope_that_is_nowhere_is_unknown(harness):
     fresh = harness.ask("b")
     harness.actor.reply_not_found()
     assert (harness.heard(lost), harness.heard(fresh)) == ("outcome_unknown", "not_found")
+
+
+def test_what_is_asked_while_the_log_is_read_is_not_answered_from_it(secret):
+    """Another server counted the fifth password after the query: the sixth, asked after we heard of it, is refused."""
+    secret.tries = {"eve": 4}
+    secret.actor.generation = FOREIGN
+    secret.time = 1.0
+    secret.ask("bob", Action.DETAIL)
+    stale = ClaimLog(secret.terms)
+    stale.restore_wrong_tries(secret.tries)
+    secret.tries["eve"] = 5
+    secret.actor.generation = FOREIGN  # its notification has come
+    secret.time = 2.0
+    number = secret.ask("eve", password="right")
+    secret.loading.pop().loaded(stale, 1.0)
+    while secret.ready:
+        secret.collect()
+    secret.load()
+    secret.settle()
+    assert tries_left(secret, number) == 0
+    assert not secret.rows
+
+
+def test_who_has_won_elsewhere_while_the_log_is_read_is_not_told_to_open(harness):
+    harness.actor.generation = FOREIGN
+    harness.time = 1.0
+    harness.ask("x", Action.GRAB)
+    stale, full = ClaimLog(harness.terms), ClaimLog(harness.terms)
+    harness.rows.append((0, "open", "bob", full.amounts[0], OPENS))
+    harness.actor.generation = FOREIGN
+    harness.time = 2.0
+    number = harness.ask("bob", Action.GRAB)
+    harness.loading.pop().loaded(stale, 1.0)
+    while harness.ready:
+        harness.collect()
+    harness.load()
+    harness.settle()
+    assert OUTCOMES[dict(harness.replies)[number][0]] is Outcome.ALREADY_OPENED

@@ -1,6 +1,7 @@
 """The flags of the claim queue say what is in it, whatever is enqueued, taken or rejected."""
 
 import asyncio
+import math
 
 import pytest
 from hypothesis import given
@@ -77,7 +78,7 @@ class Ground:
             self.queue.on_rejected(Unavailable("busy", "no lease"))
         while self.loading:
             actor = self.loading.pop()
-            actor.loaded(ClaimLog(self.logs[actor.envelope_id]))
+            actor.loaded(ClaimLog(self.logs[actor.envelope_id]), math.inf)
 
 
 @given(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 5)), min_size=30, max_size=60))

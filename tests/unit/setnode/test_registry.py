@@ -1,5 +1,6 @@
 """The registry: memory bounded by shares, and nobody who is busy is put to sleep."""
 
+import math
 from datetime import UTC, datetime
 
 from envelope.claim_log import ClaimLog
@@ -69,11 +70,11 @@ def test_an_envelope_read_from_the_database_weighs_what_it_holds():
         registry.adopt(log_of(number))
     ask(registry, 100)
     assert registry.weight == 31 * 30
-    loading[0].loaded(log_of(100, count=10_000))
+    loading[0].loaded(log_of(100, count=10_000), math.inf)
     assert registry.weight == 30 * 30 + 10_000 + ENVELOPE_WEIGHT
     for number in range(101, 131):
         ask(registry, number)
-        loading[-1].loaded(log_of(number, count=10_000))
+        loading[-1].loaded(log_of(number, count=10_000), math.inf)
         loading[-1].reject_waiting(None)
     assert registry.weight <= 8 * 10_010
 
