@@ -89,6 +89,9 @@ LEASE_TERM_S = 0.05
 LONG_LEASE_TERM_S = 0.5
 """The same while the SET is below its cap and no other server contends for a hot envelope in the lease. Bounded,
 because memcached may have forgotten who contends."""
+FROZEN_TRANSACTION_S = 2.0
+"""Postgres ends a transaction in which nothing was sent for so long: its server is frozen, or its host is gone, and the
+next server's claims would wait for its rows until they are given up themselves."""
 HOLDER_GONE_S = 2 * LONG_LEASE_TERM_S
 """A holder that gives a hot envelope to nobody for so long, though another server has marked that it wants it, was
 killed or is frozen: its lease is taken over. LEASE_S is too long for a crowd. A holder that comes back conflicts."""
@@ -322,6 +325,7 @@ check_limit(CLAIM_CONNECTIONS + 1 <= LOCAL_CAP, "creates must find a lease besid
 check_limit(CLAIM_CONNECTIONS + 1 <= MEMCACHED_THREADS, "no worker may wait for another one's call to memcached")
 check_limit(4 * LEASE_TERM_S <= ADMISSION_WAIT_S, "a transaction that waits at the cap must see several terms end")
 check_limit(LONG_LEASE_TERM_S <= STALE_S / 4, "a request for a hot envelope must see several long terms end")
+check_limit(FROZEN_TRANSACTION_S < STALE_S, "requests must outlive a transaction of a server that is frozen")
 check_limit(HOLDER_GONE_S < STALE_S / 2, "a crowd must be served, not refused, once the holder is known to be gone")
 check_limit(LEASE_S > LONG_LEASE_TERM_S + COMMIT_DEADLINE_S, "a lease must not end before its last transaction")
 check_limit(LEASE_LIST_S > LEASE_S, "memcached must keep the list longer than any lease in it")

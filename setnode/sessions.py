@@ -3,7 +3,8 @@
 import asyncio
 
 from runtime.postgres import Session
-from setnode.limits import CARDS_S, RECYCLE_AFTER
+from runtime.postgres.keepalive import KEEPALIVE_S, PROBE_S, PROBES
+from setnode.limits import CARDS_S, FROZEN_TRANSACTION_S, RECYCLE_AFTER
 
 OPTIONS: dict[str, dict[str, str]] = {
     "create": {},
@@ -20,6 +21,15 @@ OPTIONS: dict[str, dict[str, str]] = {
     "cold": {"plan_cache_mode": "force_custom_plan"},
 }
 """Server settings by kind of work; those that commit claims are apart, because there are several of them."""
+_ALL = {
+    # A server that is frozen in a transaction, or whose host is lost, must not hold its rows against the next one.
+    "idle_in_transaction_session_timeout": str(round(FROZEN_TRANSACTION_S * 1000)),
+    # Nor the locks of its sessions, once its host is gone.
+    "tcp_keepalives_idle": str(KEEPALIVE_S),
+    "tcp_keepalives_interval": str(PROBE_S),
+    "tcp_keepalives_count": str(PROBES),
+}
+"""Settings of every session."""
 
 
 class Sessions:
@@ -40,5 +50,5 @@ class Sessions:
         await asyncio.gather(*(session.close() for session in [*self._by_work.values(), *self.claims]))
 
     def _session(self, work: str, options: dict[str, str]) -> Session:
-        named = {"application_name": f"{self._server}:{work}", **options}
+        named = {"application_name": f"{self._server}:{work}", **_ALL, **options}
         return Session(self._dsn, named, recycle_after=RECYCLE_AFTER)

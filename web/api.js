@@ -6,6 +6,8 @@ import { url } from './router.js';
 const ANSWER_MS = 15_000;
 const TRIES = 6;
 const LONGEST_S = 15;
+/** Refusals that tell what earlier attempts under this key came to: undone, or done with another body. */
+const TELLS_OF_ALL = new Set(['create_undone', 'idempotency_key_reused']);
 
 export class Problem extends Error {
   /**
@@ -20,17 +22,20 @@ export class Problem extends Error {
     this.detail = detail;
     this.retry = retry;
     this.waitS = waitS;
+    /** Whether an earlier attempt had no answer: this refusal says nothing about that one. */
+    this.unknownBefore = false;
   }
 
   /** The text of the page for it. @returns {import('./i18n.js').Key} */
   get key() {
+    if (this.unknownBefore) return 'problem.unsure';
     const key = `problem.${this.code}`;
     return isKey(key) ? key : this.retry === 'later' || this.retry === 'repeat' ? 'problem.busy' : 'problem.other';
   }
 
   /** Whether the request may have been done: the same one must be sent again to learn it. */
   get unsure() {
-    return this.code === 'offline' || this.retry === 'repeat';
+    return this.unknownBefore || this.code === 'offline' || this.retry === 'repeat';
   }
 }
 
@@ -94,15 +99,22 @@ function until(signal) {
 
 /**
  * Ask until there is an answer: while the server says that it is busy, as long as it asks to wait, a few times.
+ *
+ * Once unknown, the outcome stays unknown (`unsure`): a later refusal says nothing about the first attempt.
  * @template T @param {() => Promise<T>} ask
- * @param {{onWait?: (seconds: number, tries: number) => void, signal?: AbortSignal}=} options
+ * @param {{onWait?: (seconds: number, tries: number) => void, signal?: AbortSignal, unknown?: boolean}=} options
+ *   unknown: whether an attempt before these had no answer
  * @returns {Promise<T>}
  */
-export async function patiently(ask, { onWait, signal } = {}) {
+export async function patiently(ask, { onWait, signal, unknown = false } = {}) {
   for (let tries = 1; ; tries++) {
     try {
       return await ask();
     } catch (error) {
+      if (error instanceof Problem) {
+        error.unknownBefore = unknown && !TELLS_OF_ALL.has(error.code);
+        unknown = error.unsure;
+      }
       const again = error instanceof Problem && (error.retry === 'later' || error.retry === 'repeat');
       if (!again || error.code === 'offline' || tries >= TRIES || error.waitS > LONGEST_S || signal?.aborted) throw error;
       onWait?.(error.waitS, tries);

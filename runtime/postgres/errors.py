@@ -20,11 +20,13 @@ LOST = (
 InternalClientError comes where the server ends the connection in the moment in which a statement is sent.
 
 Cancelled and terminated backends (57P01…57P03: admin shutdown, crash shutdown, starting up) count too, and a server
-that takes no writes any more (25006: it is a standby now): see `is_lost`.
+that takes no writes any more (25006: it is a standby now), or has ended a transaction in which nothing was sent for too
+long (25P03): see `is_lost`.
 """
 
 _UNIQUE_VIOLATION = "23505"
 _READ_ONLY = "25006"
+_IDLE_IN_TRANSACTION = "25P03"
 
 
 def is_lost(error: BaseException) -> bool:
@@ -34,7 +36,7 @@ def is_lost(error: BaseException) -> bool:
     if isinstance(error, Unavailable):
         return not error.outcome_known
     state = getattr(error, "sqlstate", None)
-    return isinstance(state, str) and state.startswith(("08", "57P", "53", _READ_ONLY))
+    return isinstance(state, str) and state.startswith(("08", "57P", "53", _READ_ONLY, _IDLE_IN_TRANSACTION))
 
 
 def is_bad_row(error: BaseException) -> bool:

@@ -36,6 +36,7 @@ from setnode.limits import (
     COLD_THREADS,
     COLD_UNVERIFIED,
     LOAD_DEADLINE_S,
+    MAILBOX,
     STALE_S,
 )
 from setnode.views.card_json import card_of_log
@@ -192,10 +193,11 @@ class ColdEnvelopes:
     def _queue(self, envelope_id: int, request: Request) -> None:
         """Have a worker read the envelope, once for all requests that wait for it."""
         waiting = self._waiting.get(envelope_id)
-        if waiting is not None:
-            waiting.append(request)
-        elif len(self._waiting) >= (COLD_CARDS if request.action is Action.CARD else COLD_QUEUE):
+        most = COLD_CARDS if request.action is Action.CARD else COLD_QUEUE
+        if len(waiting or self._waiting) >= (MAILBOX if waiting else most):
             request.fail(_busy())
+        elif waiting:
+            waiting.append(request)
         else:
             self._waiting[envelope_id] = [request]
             self._queued.put_nowait(envelope_id)
@@ -233,14 +235,13 @@ class ColdEnvelopes:
             invalidated = self._invalidated
             try:
                 log = await self.find(envelope_id, may_verify=may_verify)
+                found: _Kept | HongbaoError = not_found() if log is None else _kept_of(log)
             except NotVerifiedYet:
                 raise
             except HongbaoError as error:
-                found: _Kept | HongbaoError = error
+                found = error
             except Exception as error:  # noqa: BLE001 - every request must get a reply, and the worker goes on
                 found = _away(f"{type(error).__name__}: {error}")
-            else:
-                found = not_found() if log is None else _kept_of(log)
             if invalidated == self._invalidated:
                 break
         else:
@@ -301,7 +302,15 @@ class ColdEnvelopes:
         return kept
 
     def _reply(self, request: Request, found: _Kept | HongbaoError) -> None:
-        """Reply with the envelope's state if the user may see it; a CANCEL as for any closed envelope."""
+        """Reply with the envelope's state if the user may see it; a state that cannot be shown fails this request."""
+        try:
+            self._show(request, found)
+        except Exception as error:  # noqa: BLE001 - whatever a row says, the worker goes on
+            # The caller logs it, with its traceback.
+            request.caller.fail(request.number, error)
+
+    def _show(self, request: Request, found: _Kept | HongbaoError) -> None:
+        """Show it as to any who may see it; a CANCEL as for any closed envelope."""
         if isinstance(found, HongbaoError):
             request.fail(found)
             return

@@ -77,7 +77,7 @@ export function Room({ user }) {
     <ol class="chat" aria-label=${t('room')}>
       ${chat.lines.map((line) => html`<${ChatLine} key=${line.key} line=${line} chat=${chat} />`)}
     </ol>
-    <${Composer} people=${people} onSent=${(/** @type {Item} */ made) => { chat.take([made], false); redraw(0); }} />
+    <${Composer} user=${user} people=${people} onSent=${(/** @type {Item} */ made) => { chat.take([made], false); redraw(0); }} />
     <div ref=${end} class="room-end"></div>
   <//>`;
 }
@@ -106,8 +106,8 @@ function ChatLine({ line: { item, who = '', from = '' }, chat }) {
   </li>`;
 }
 
-/** @param {{people: string[], onSent: (made: Item) => void}} props */
-function Composer({ people, onSent }) {
+/** @param {{user: string, people: string[], onSent: (made: Item) => void}} props */
+function Composer({ user, people, onSent }) {
   const [amount, setAmount] = useState('8.88');
   const [count, setCount] = useState('10');
   const [busy, setBusy] = useState(false);
@@ -118,7 +118,15 @@ function Composer({ people, onSent }) {
   // Who is here is not known at once; nothing can be sent until then.
   const wrongCount = !people.length ? null : shares === null || shares < 1 || shares > people.length ? t('room.wrong.count', { n: people.length })
     : fen && shares > fen ? t('wrong.count.total', { most: fen, n: fen }) : null;
-  const key = useRef(newKey());
+  // Also after a reload: as long as nobody knows whether it was sent, it is sent again under its own key.
+  const stored = `hongbao.room.${user}`;
+  const unsure = useRef(sessionStorage.getItem(stored));
+  const key = useRef(unsure.current ?? newKey());
+  const settled = () => {
+    sessionStorage.removeItem(stored);
+    unsure.current = null;
+    key.current = newKey();
+  };
   /** @param {Event} event */
   const submit = async (event) => {
     event.preventDefault();
@@ -130,15 +138,18 @@ function Composer({ people, onSent }) {
     setBusy(true);
     try {
       const body = { kind: 'lucky', total_fen: fen, count: shares, to: people, greeting: t('send.greeting.default') };
-      const made = await patiently(() => call('POST', 'envelopes', { body, key: key.current }));
-      key.current = newKey();
+      sessionStorage.setItem(stored, key.current);
+      const create = () => call('POST', 'envelopes', { body, key: key.current });
+      const made = await patiently(create, { unknown: unsure.current === key.current });
+      settled();
       setProblem(null);
       onSent({ ...made, at: made.created_at, claimed_count: 0 });
       announce(t('room.sent', { sum: yuan(fen) }));
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
       // Nobody knows whether it was sent: the next try is the same create.
-      if (!error.unsure) key.current = newKey();
+      if (error.unsure) unsure.current = key.current;
+      else settled();
       setProblem(error);
     }
     setBusy(false);

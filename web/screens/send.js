@@ -60,7 +60,8 @@ export function Send({ user }) {
     sessionStorage.setItem(stored, JSON.stringify(asked));
     localStorage.setItem(COVER, asked.cover);
     try {
-      const made = await patiently(() => call('POST', 'envelopes', { body: JSON.parse(asked.body), key: asked.key }));
+      const create = () => call('POST', 'envelopes', { body: JSON.parse(asked.body), key: asked.key });
+      const made = await patiently(create, { unknown: asked === pending });
       sessionStorage.removeItem(stored);
       go(`#share/${made.share_id ?? made.envelope_id}`, { replace: true });
     } catch (error) {

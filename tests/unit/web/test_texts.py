@@ -31,7 +31,7 @@ def test_both_languages_say_everything() -> None:
             assert found["en"][key], key
         names = [set(re.findall(r"\{(\w+)\}", one.split("|")[0])) for one in (text, found["en"][key])]
         assert names[0] == names[1], key
-    own = {"offline", "busy", "other"}
+    own = {"offline", "unsure", "busy", "other"}
     assert {key.removeprefix("problem.") for key in found["zh"] if key.startswith("problem.")} <= set(PROBLEMS) | own
 
 
