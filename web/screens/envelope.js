@@ -13,6 +13,8 @@ import { Result } from './result.js';
 const PART_MS = 900;
 const BROKEN = new Set(['share_id_invalid', 'malformed_envelope_id', 'impossible_day', 'future_envelope_id', 'unknown_slot', 'route_not_found']);
 const FINAL = new Set(['sold_out', 'expired', 'canceled']);
+/** Results that have a screen of their own; a later release may have others. */
+const KNOWN = new Set([...FINAL, 'not_invited', 'not_started']);
 
 /** @typedef {import('../i18n.js').Key} Key */
 
@@ -38,7 +40,7 @@ function viewOfResult({ result, tries_left: left }) {
   if (result === 'opened' || result === 'already_opened') return 'result';
   if (result === 'openable') return 'cover';
   if (result === 'wrong_password') return left === 0 ? 'tries' : 'cover';
-  return result;
+  return KNOWN.has(result) ? result : 'trouble';
 }
 
 /** @param {{id: string, cover: string, user: string}} props */
@@ -123,10 +125,12 @@ export function Envelope({ id, cover, user }) {
     if (!watching || (final && detail.split_seed)) return undefined;
     return watch(id, (frame) => {
       show(frame);
+      // By the server's clock, not by this one's.
+      if (view === 'not_started' && frame.status !== 'scheduled') load();
       // The seed and the refund come with the end.
       if (FINAL.has(frame.status) && !detail.split_seed) call('GET', path).then(show, () => {});
     });
-  }, [id, watching, final, detail?.split_seed]);
+  }, [id, watching, view === 'not_started', final, detail?.split_seed]);
   useEffect(() => {
     if (view === 'result') document.getElementById('win')?.focus({ preventScroll: true });
   }, [view]);
