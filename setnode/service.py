@@ -35,6 +35,7 @@ from setnode.commit.claim_queue import ClaimQueue
 from setnode.commit.committer import Committer
 from setnode.commit.create_queue import CreateQueue
 from setnode.commit.invalidation import ForeignWrites
+from setnode.commit.postgres_life import PostgresLife
 from setnode.creation.coalescer import CreateCoalescer
 from setnode.creation.creator import Creator
 from setnode.daily import DailyLimits, Limits
@@ -110,7 +111,10 @@ class Setnode:
         self.tls = tls_of(settings.tls_cert, settings.tls_key, settings.tls_ca)
         self.wallet_link = Link(WALLET, settings.wallet_url, key=key, tls=self.tls)
         wallet = WalletClient(self.wallet_link)
-        self._sessions = Sessions(settings.postgres_dsn, settings.server, settings.claim_connections)
+        self.postgres_life = PostgresLife()
+        self._sessions = Sessions(
+            settings.postgres_dsn, settings.server, settings.claim_connections, self.postgres_life.look
+        )
         self._shared = SharedSession(self._sessions["fetch"])
         self._wire_commits(wallet)
         self._wire_creates(wallet)
@@ -128,7 +132,9 @@ class Setnode:
         self.traces = None if self.tracer is None else Traces(self.tracer, settings.set)
         closed = partial(self.switches.closes_set, Closes.PAYOUTS, settings.set)
         self.payer = Payer(wallet, self.payouts, closed, self.traces)
-        self.claim_queue = ClaimQueue(self.clock, settings.server, self.payouts.committed, self.traces)
+        self.claim_queue = ClaimQueue(
+            self.clock, settings.server, self.payouts.committed, self.traces, self.postgres_life
+        )
         self.registry = Registry(
             self.clock,
             loop_time=asyncio.get_running_loop().time,
@@ -138,6 +144,7 @@ class Setnode:
             owns=self.owns,
             live_shares=settings.live_shares,
         )
+        self.postgres_life.renewed = self.registry.renew
         self.cold = ColdEnvelopes(self._sessions["cold"], _details(settings), self.registry)
         self.loader = Loader(self._sessions["load"], self.cold, self._header_seal)
         self.lists = ListReader(self._sessions["lists"])
@@ -214,7 +221,9 @@ class Setnode:
             after_s=settings.sweep_after_s,
             in_a_row=settings.sweep_in_a_row,
         )
-        self.foreign_writes = ForeignWrites(sessions["listen"], self._invalidate, self._on_announced)
+        self.foreign_writes = ForeignWrites(
+            sessions["listen"], self._invalidate, self._on_announced, self.postgres_life.saw
+        )
 
     def _invalidate(self, envelope_id: int | None = None) -> None:
         self.registry.invalidate(envelope_id)

@@ -1,11 +1,14 @@
 """The connections of one server to its SET's Postgres: one for each kind of work, so that none waits for another."""
 
 import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeAlias
 
 from runtime.postgres import Session
 from runtime.postgres.keepalive import KEEPALIVE_S, PROBE_S, PROBES
 from setnode.limits import CARDS_S, FROZEN_TRANSACTION_S, RECYCLE_AFTER
 
+OnConnect: TypeAlias = Callable[[Any], Coroutine[Any, Any, None]]
 OPTIONS: dict[str, dict[str, str]] = {
     "create": {},
     # Planned with constants: all partitions but those asked for are pruned before they are opened.
@@ -33,13 +36,17 @@ _ALL = {
 
 
 class Sessions:
-    """All sessions of the server `server`; each connects when it is first used. Postgres sees their names."""
+    """All sessions of the server `server`; each connects when it is first used. Postgres sees their names.
 
-    def __init__(self, dsn: str, server: str, claim_connections: int) -> None:
+    `look` is awaited with each new connection of those that commit claims.
+    """
+
+    def __init__(self, dsn: str, server: str, claim_connections: int, look: OnConnect) -> None:
         self._dsn = dsn
         self._server = server
         self._by_work = {work: self._session(work, options) for work, options in OPTIONS.items()}
-        self.claims = [self._session("claims", {}) for _ in range(claim_connections)]
+        # What is decided from memory is written by these.
+        self.claims = [self._session("claims", {}, look) for _ in range(claim_connections)]
 
     def __getitem__(self, work: str) -> Session:
         """Return the session of a kind of work."""
@@ -49,6 +56,6 @@ class Sessions:
         """Close all of them."""
         await asyncio.gather(*(session.close() for session in [*self._by_work.values(), *self.claims]))
 
-    def _session(self, work: str, options: dict[str, str]) -> Session:
+    def _session(self, work: str, options: dict[str, str], on_connect: OnConnect | None = None) -> Session:
         named = {"application_name": f"{self._server}:{work}", **_ALL, **options}
-        return Session(self._dsn, named, recycle_after=RECYCLE_AFTER)
+        return Session(self._dsn, named, recycle_after=RECYCLE_AFTER, on_connect=on_connect)

@@ -27,6 +27,7 @@ class Session:
     """One long-lived connection, remade after a loss; used by one task at a time.
 
     It is also remade after `recycle_after` uses, because a backend keeps memory for each table that it ever touched.
+    `on_connect` is awaited with each new connection, before it is used.
     """
 
     def __init__(
@@ -35,10 +36,12 @@ class Session:
         settings: Mapping[str, str] | None = None,
         *,
         recycle_after: int = 1_000_000,
+        on_connect: Callable[[Connection], Coroutine[Any, Any, None]] | None = None,
     ) -> None:
         self._dsn = dsn
         self._settings = dict(settings or {})
         self._recycle_after = recycle_after
+        self._on_connect = on_connect
         self._used = 0
         self._connection: Connection = None
         self._unconfirmed: Connection = None
@@ -57,8 +60,21 @@ class Session:
             self._connection = await connect(self._dsn, **self._settings)
             self._connection.add_log_listener(self._hear)
             self._used = 0
+            await self._introduce(self._connection)
         self._used += 1
         return self._connection
+
+    async def _introduce(self, connection: Connection) -> None:
+        """Await what the caller does first on each new connection; if that fails, there is none."""
+        if self._on_connect is None:
+            return
+        try:
+            await self._on_connect(connection)
+        except BaseException as error:
+            self._discard(connection)
+            if isinstance(error, Exception) and is_lost(error):
+                raise Unavailable("database_unavailable", f"Postgres does not answer: {error}") from error
+            raise
 
     async def run(self, work: Callable[[Connection], Coroutine[Any, Any, T]], deadline_s: float) -> T:
         """Await `work(connection)` for `deadline_s` at most, connecting if need be; never send a cancel request.

@@ -17,9 +17,8 @@ FROZEN (an invariant is broken). The diagram stands in `actor`.
 
 What is trusted. The log in memory, for opens: an outdated log is caught by the unique keys. If another server may have
 written since it was read (`generation`), it is not trusted for a detail, a grab or a password that came after its query
-was sent: it is read again first. Not covered: a log that is ahead of Postgres, because a standby that lacked the last
-commits took over, or a copy of before was put in its place under a running server. Its next claim leaves a gap, and the
-envelope freezes at its next load (docs/operations/failover.md).
+was sent: it is read again first. If another Postgres has answered since (`postgres_life`), it is not trusted for
+anything: a standby that lacked the last commits may have taken over, and a claim after those would leave a gap.
 
 How it fails. A conflict or a lost connection reloads the log, and the waiting requests are decided from what it says. A
 request whose claim may have been committed is answered only what the log proves, else `outcome_unknown`. A log that

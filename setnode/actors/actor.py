@@ -38,7 +38,7 @@ class Actor:
 
     __slots__ = (
         "claims_json", "context", "decided", "envelope_id", "frozen_until", "generation", "log", "mailbox",
-        "phase", "read_at", "referenced",
+        "phase", "postgres_life", "read_at", "referenced",
     )  # fmt: skip
 
     def __init__(self, envelope_id: int, context: "ActorContext[Actor]", log: ClaimLog | None = None) -> None:
@@ -52,12 +52,14 @@ class Actor:
         self.claims_json: ClaimsJson | None = None
         self.frozen_until = 0.0
         self.read_at = 0.0
-        """When the log came from the loader (loop time)."""
+        """Before its log's query was sent (loop time)."""
         self.referenced = False
         """The reference bit of the registry's CLOCK; not set by creation, so that unopened envelopes leave first."""
         self.generation = context.generation_of(envelope_id)
         """The registry's generation when the log was asked for, or FOREIGN: then it is read again before it is
         shown."""
+        self.postgres_life = context.postgres_life
+        """The life of Postgres in which the log was asked for: in another one it may be ahead of what is there."""
 
     @property
     def waiting(self) -> int:
@@ -120,6 +122,9 @@ class Actor:
         """
         log, mailbox = self.log, self.mailbox
         if log is None or not mailbox:
+            return
+        if self.postgres_life != self.context.postgres_life:
+            self._request_log()
             return
         if not self._up_to_date and (limit := min(limit, self._decidable(mailbox))) == 0:
             self._request_log()
@@ -237,6 +242,7 @@ class Actor:
         self.log = self.claims_json = None
         self.phase = Phase.LOADING
         self.generation = self.context.generation_of(self.envelope_id)
+        self.postgres_life = self.context.postgres_life
         self.context.enqueue_load(self)
 
     def _thaw(self) -> None:
@@ -287,10 +293,14 @@ class Actor:
     def _answered_when_idle(self, request: Request) -> bool:
         """Reply to a request that finds no other one waiting; False if it needs a write, or a fresh log first.
 
-        For an open without a password an outdated log is enough: the unique keys refuse a claim that was decided from
-        it, and the open is decided again. No unique key stops a right password after five wrong ones at another server.
+        A log of an earlier life of Postgres is read again first. For an open without a password one that is behind is
+        enough: the unique keys refuse a claim that was decided from it, and the open is decided again. No unique key
+        stops a right password after five wrong ones at another server.
         """
         is_open = request.action is Action.OPEN
+        if self.postgres_life != self.context.postgres_life:
+            self._request_log()
+            return False
         if not self._up_to_date and (not is_open or request.password_mac is not None):
             self._request_log()
             return False
@@ -309,7 +319,9 @@ class Actor:
         return True
 
     def _answer_without_write(self, request: Request) -> Answer | HongbaoError | None:
-        return None if self.log is None else answer_without_write(self.log, request, self.context.now_ms())
+        if self.log is None or self.postgres_life != self.context.postgres_life:
+            return None
+        return answer_without_write(self.log, request, self.context.now_ms())
 
     def _reply(self, request: Request, answer: Answer | HongbaoError) -> None:
         if isinstance(answer, Answer):

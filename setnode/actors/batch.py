@@ -49,15 +49,17 @@ class ClaimBatch:
 
     `at_ms` is the time of all its claims, in memory and in the database. `receivers` are the users to be paid, one for
     each of `claims`: who opened, or the sender for a closing entry. `tries` are (envelope ID, user, count of wrong
-    passwords). `traced` are the traced requests that it decided, almost always none.
+    passwords). `traced` are the traced requests that it decided, almost always none. `postgres_life` is the life of
+    Postgres in which it was decided.
     """
 
-    __slots__ = ("actors", "at", "at_ms", "claims", "paid_for", "receivers", "traced", "tries")
+    __slots__ = ("actors", "at", "at_ms", "claims", "paid_for", "postgres_life", "receivers", "traced", "tries")
 
     def __init__(self, at_ms: int) -> None:
         self.at_ms = at_ms
         self.at = from_ms(at_ms)
         self.actors: list[BatchedActor] = []
+        self.postgres_life = 0
         self.claims: list[Row] = []
         self.receivers: list[str] = []
         self.tries: list[tuple[int, str, int]] = []

@@ -22,6 +22,8 @@ class ActorContext(Protocol[ActorT_contra]):
     waiting: int
     generation: int
     """Raised whenever another server may have written to any envelope: logs read before are not shown any more."""
+    postgres_life: int
+    """Raised whenever another Postgres answers: logs read before may be ahead of it; nothing is decided from them."""
 
     def now_ms(self) -> int:
         """Return the time of the business clock, in ms since the epoch."""

@@ -56,6 +56,7 @@ class Registry:
         self.note_hot = note_hot
         self.enqueue_load = enqueue_load
         self.generation = 0
+        self.postgres_life = 0
         self._owns = owns
 
     def __len__(self) -> int:
@@ -141,6 +142,11 @@ class Registry:
             self.generation += 1
         elif (actor := self._actors.get(envelope_id)) is not None:
             actor.generation = FOREIGN
+
+    def renew(self, postgres_life: int) -> None:
+        """Have all logs read again before anything is shown or decided: another Postgres answers."""
+        self.postgres_life = postgres_life
+        self.invalidate()
 
     def generation_of(self, envelope_id: int) -> int:
         """Return the present generation, or FOREIGN for an envelope that another server owns."""

@@ -14,6 +14,7 @@ from setnode.actors.actor import Actor
 from setnode.actors.batch import ClaimBatch
 from setnode.actors.phase import Phase
 from setnode.commit.fences import moved_database, wrong_set
+from setnode.commit.postgres_life import PostgresLife
 from setnode.commit.store import Written, append_claims
 from setnode.limits import BACKLOG, BATCH_PER_ENVELOPE, HOT_AT, HOT_AT_ONCE, HOT_RETRY_S, STALE_S
 from setnode.traces import Traces
@@ -29,7 +30,8 @@ class ClaimQueue:
     """A queue of READY actors (`setnode.commit.committer.CommitQueue`).
 
     `committed` is called with (batch ID, batch, envelopes of which nothing was written) after every commit that wrote
-    claims: the payouts take the batch from there. `traces` is where traced requests are noted.
+    claims: the payouts take the batch from there. `traces` is where traced requests are noted, `life` which Postgres
+    answers.
     """
 
     def __init__(
@@ -38,6 +40,7 @@ class ClaimQueue:
         server: str,
         committed: Callable[[int, ClaimBatch, frozenset[int]], None],
         traces: Traces | None = None,
+        life: PostgresLife | None = None,
     ) -> None:
         self.nonempty = asyncio.Event()
         self.backlogged = asyncio.Event()
@@ -45,6 +48,7 @@ class ClaimQueue:
         self._server = server
         self._committed = committed
         self._traces = traces
+        self._life = life or PostgresLife()
         self._traced = traces.live if traces is not None else {}
         self._ready: deque[Actor] = deque()
         # Kept up to date as actors become hot, so that no transaction searches the queue for them.
@@ -83,6 +87,7 @@ class ClaimQueue:
         Envelopes in `skip` (hot, and another server holds their lease) are put off.
         """
         batch = ClaimBatch(self._clock.now_ms())
+        batch.postgres_life = self._life.number
         ready, traced = self._ready, self._traced
         loop = asyncio.get_running_loop()
         now, oldest, deepest = loop.time(), float("inf"), 0
@@ -116,7 +121,11 @@ class ClaimQueue:
         return batch
 
     async def write(self, connection: Any, batch: ClaimBatch) -> Written:
-        """Write the claims with their payout intent, and notify the owners of foreign envelopes."""
+        """Write the claims with their payout intent, and notify the owners of foreign envelopes.
+
+        Raises Unavailable, and nothing is sent, if another Postgres answers than when they were decided.
+        """
+        self._life.check(batch.postgres_life)
         foreign = [actor.envelope_id for actor in batch.actors if actor.foreign]
         return await append_claims(connection, batch, self._server, foreign)
 

@@ -62,15 +62,21 @@ class Seen(NamedTuple):
 class ForeignWrites:
     """Looks for writes of other servers to envelopes of this one.
 
-    `invalidate` is called with an envelope's ID, or without argument for all of them; `reload` reads the topology.
+    `invalidate` is called with an envelope's ID, or without argument for all of them; `reload` reads the topology;
+    `saw_postgres` hears when a Postgres began that had not answered before.
     """
 
     def __init__(
-        self, session: postgres.Session, invalidate: Callable[..., None], reload: Callable[[], object] = lambda: None
+        self,
+        session: postgres.Session,
+        invalidate: Callable[..., None],
+        reload: Callable[[], object] = lambda: None,
+        saw_postgres: Callable[[datetime], None] = lambda _: None,
     ) -> None:
         self._session = session
         self._invalidate = invalidate
         self._reload = reload
+        self._saw_postgres = saw_postgres
         self._seen: Seen | None = None
         self._look_now = asyncio.Event()
         self._pruned_at = float("-inf")
@@ -114,6 +120,8 @@ class ForeignWrites:
         """Invalidate the envelopes of a row of `read_foreign_writes`; all, if it cannot name those that were missed."""
         before, write_ids = self._seen, row["write_ids"]
         self._seen = Seen(row["next_xid"], row["started_at"], row["at_s"], frozenset(write_ids))
+        if before is None or before.started_at != row["started_at"]:
+            self._saw_postgres(row["started_at"])
         if (
             before is None
             or before.started_at != row["started_at"]

@@ -42,6 +42,7 @@ class Harness:
         self.replies: list[tuple[int, object]] = []
         self.numbers = 0
         self.generation = 0
+        self.postgres_life = 0
         self.weight = self.terms.count
         self.actor = Actor(self.terms.envelope_id, self, ClaimLog(self.terms))
 
@@ -696,3 +697,42 @@ def test_who_has_won_elsewhere_while_the_log_is_read_is_not_told_to_open(harness
     harness.load()
     harness.settle()
     assert OUTCOMES[dict(harness.replies)[number][0]] is Outcome.ALREADY_OPENED
+
+
+def test_a_log_that_is_ahead_of_another_postgres_leaves_no_gap(harness):
+    """A standby that lacked the last commits took over: what it has is read before anything is decided or told."""
+    for user in "abc":
+        harness.ask(user)
+        assert harness.write(harness.collect())
+        harness.actor.settle()
+    del harness.rows[1:]  # b and c are lost with the primary's disk
+    harness.postgres_life += 1
+    numbers = [harness.ask(user) for user in "cd"]
+    while harness.loading or harness.ready:
+        if harness.loading:
+            harness.load()
+        else:
+            batch = harness.collect()
+            if len(batch):
+                assert harness.write(batch)
+                harness.actor.settle()
+    assert [(row[0], row[2]) for row in harness.rows] == [(0, "a"), (1, "c"), (2, "d")]
+    assert [OUTCOMES[dict(harness.replies)[number][0]] for number in numbers] == [Outcome.OPENED] * 2
+
+
+def test_what_waits_when_another_postgres_answers_is_decided_from_what_it_has(harness):
+    """Also a request that was in the mailbox, and one whose log was being read."""
+    harness.ask("a")
+    assert harness.write(harness.collect())
+    harness.actor.settle()
+    harness.ask("b")
+    del harness.rows[:]
+    harness.postgres_life += 1
+    assert len(harness.collect()) == 0
+    harness.postgres_life += 1
+    harness.load()
+    assert len(harness.collect()) == 0
+    harness.load()
+    assert harness.write(harness.collect())
+    harness.actor.settle()
+    assert [(row[0], row[2]) for row in harness.rows] == [(0, "b")]
