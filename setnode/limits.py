@@ -89,6 +89,9 @@ LEASE_TERM_S = 0.05
 LONG_LEASE_TERM_S = 0.5
 """The same while the SET is below its cap and no other server contends for a hot envelope in the lease. Bounded,
 because memcached may have forgotten who contends."""
+MISSED = 10_000
+"""Envelopes not in memory of which it is remembered that another server has written to them, 100 bytes each: a create
+whose commit is heard of later must not show them as nobody's."""
 FROZEN_TRANSACTION_S = 2.0
 """Postgres ends a transaction in which nothing was sent for so long: its server is frozen, or its host is gone, and the
 next server's claims would wait for its rows until they are given up themselves."""

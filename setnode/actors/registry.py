@@ -16,7 +16,7 @@ from runtime.clock import Clock
 from setnode.actors.actor import Actor
 from setnode.actors.context import FOREIGN
 from setnode.actors.request import Request
-from setnode.limits import ENVELOPE_WEIGHT, LIVE_SHARES, PASSIVATE_STEPS, UNREAD_SHARES
+from setnode.limits import ENVELOPE_WEIGHT, LIVE_SHARES, MISSED, PASSIVATE_STEPS, UNREAD_SHARES
 
 _log = logs.get("setnode")
 _live = metrics.gauge("hongbao_actors_live", "Envelopes in memory")
@@ -56,6 +56,8 @@ class Registry:
         self.note_hot = note_hot
         self.enqueue_load = enqueue_load
         self.generation = 0
+        self._heard: OrderedDict[int, None] = OrderedDict()
+        """Envelopes without an actor to which another server has written: the MISSED heard of last."""
         self.postgres_life = 0
         self._owns = owns
 
@@ -78,10 +80,15 @@ class Registry:
             actor.offer(request)
 
     def adopt(self, log: ClaimLog) -> None:
-        """Make the actor of an envelope that was just created, with its log; does nothing if it has an actor."""
+        """Make the actor of an envelope that was just created, with its log; does nothing if it has an actor.
+
+        Another server may have answered a repeat of the create, and have written to it, before we hear of our commit.
+        """
         envelope_id = log.terms.envelope_id
         if envelope_id not in self._actors:
-            self._add(Actor(envelope_id, self, log), log.terms.count)
+            actor = self._add(Actor(envelope_id, self, log), log.terms.count)
+            if envelope_id in self._heard:
+                actor.generation = FOREIGN
 
     def forget(self, actor: Actor) -> None:
         """Drop an actor at which no request waits. Does nothing if another actor has taken its place."""
@@ -142,6 +149,10 @@ class Registry:
             self.generation += 1
         elif (actor := self._actors.get(envelope_id)) is not None:
             actor.generation = FOREIGN
+        else:
+            self._heard[envelope_id] = None
+            if len(self._heard) > MISSED:
+                self._heard.popitem(last=False)
 
     def renew(self, postgres_life: int) -> None:
         """Have all logs read again before anything is shown or decided: another Postgres answers."""

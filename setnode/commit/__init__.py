@@ -3,7 +3,7 @@
 `committer` runs the workers; `claim_queue` and `create_queue` say what is ready and what follows a commit; `store` has
 the writes themselves; `admission` (with `lease_term` and `lease_store`) limits the transactions inside the SET's
 Postgres; `fences` reads the refusals of days that are closed and databases that have moved; `invalidation` notifies the
-SET's other servers of what was written to their envelopes.
+SET's other servers of what was written to their envelopes; `postgres_life` notices that another Postgres answers.
 
 May import: `setnode.actors`, `setnode.limits`, `envelope`, `sharding`, `runtime`.
 
@@ -16,8 +16,8 @@ never cancelled: a cancel request would end a commit's wait for its standby and 
 whose outcome is unknown is terminated and never reused.
 
 What is trusted. Nothing of the actors' decisions until Postgres has accepted them: the first statement fails as a whole
-on any conflict, and the one that follows is all or nothing for each envelope. So a log never gets a gap; where
-Postgres itself has gone back, because what was decided beside another one is not sent (`postgres_life`).
+on any conflict, and the one that follows is all or nothing for each envelope. So a log never gets a gap, not even where
+Postgres itself has gone back: what was decided beside another one is not sent (`postgres_life`).
 
 How it fails. Conflict: the actors concerned reload, the other envelopes of the batch are durable. Lost connection or no
 reply within COMMIT_DEADLINE_S: all actors of the batch reload and answer only what the log proves (`outcome_unknown`

@@ -141,3 +141,14 @@ def test_what_is_opened_outlives_a_flood_of_what_nobody_opens():
         registry.adopt(log_of(number))
     assert not loading
     assert FIRST in registry._actors
+
+
+def test_a_create_that_is_heard_of_late_does_not_show_an_envelope_as_new(monkeypatch):
+    """A repeat of it went to another server, which was opened there: its notification came before our own answer."""
+    registry, _, _ = build(10_000)
+    monkeypatch.setattr("setnode.actors.registry.MISSED", 2)
+    for number in range(3):
+        registry.invalidate(FIRST + 1_000 * number)
+    for number in range(3):
+        registry.adopt(log_of(number))
+    assert [registry.shows(FIRST + 1_000 * number) for number in range(3)] == [True, False, False]
