@@ -109,7 +109,7 @@ def verify(*, day: str | None, database: str | None, data: Path | None, as_json:
     print_report(
         {"holds": holds, "archives": found},
         as_json=as_json,
-        show=lambda console: _show_verified(found, unsure, console),
+        show=lambda console: _show_verified(found, console, unsure),
     )
     sys.exit(0 if holds else 1)
 
@@ -351,7 +351,7 @@ def _show_list(found: list[Result], unsure: str, console: Console) -> None:
     print_table(console, table)
 
 
-def _show_verified(found: list[Result], unsure: str, console: Console) -> None:
+def _show_verified(found: list[Result], console: Console, unsure: str = "") -> None:
     if not found:
         nothing = "nothing is archived yet, and no register names an archive"
         console.print(f"[red]{escape(unsure)}[/red]" if unsure else nothing, highlight=False)

@@ -180,7 +180,7 @@ async def test_an_archive_that_the_rotation_has_is_not_wrong(
 
 def _shown(found: list[dict[str, Any]]) -> str:
     console = Console(file=io.StringIO(), width=200)
-    archive_commands._show_verified(found, "", console)
+    archive_commands._show_verified(found, console)
     return console.file.getvalue()
 
 

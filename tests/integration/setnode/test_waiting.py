@@ -22,7 +22,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 def TOWN() -> dict[str, Any]:  # noqa: N802 - read by the fixture
-    return {"clock": ManualClock(datetime.now(UTC))}
+    return {"clock": ManualClock(datetime.now(UTC)), "sweep_after_s": 1e9}
 
 
 @pytest.fixture
