@@ -89,7 +89,9 @@ async def play(traffic: Traffic, answers: int = 40) -> None:
     assert traffic.failures == []
 
 
-@pytest.mark.parametrize("lost", [["set-1"], ["set-1", "set-2"]], ids=["the source", "both"])
+@pytest.mark.parametrize(
+    "lost", [pytest.param(["set-1"], marks=pytest.mark.long), ["set-1", "set-2"]], ids=["the source", "both"]
+)
 @pytest.mark.parametrize("what", ["abort", "move"])
 async def test_it_destroys_nothing_of_a_database_that_has_moved(
     land: Land, monkeypatch: pytest.MonkeyPatch, what: str, lost: list[str]
@@ -154,7 +156,15 @@ async def test_it_does_not_switch_by_time_what_another_has_undone(land: Land, mo
     assert here > 0
 
 
-@pytest.mark.parametrize("change", ["hold", "switch", "announce", "take back"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param("hold", marks=pytest.mark.long),
+        "switch",
+        pytest.param("announce", marks=pytest.mark.long),
+        "take back",
+    ],
+)
 async def test_it_changes_no_topology_without_its_locks(
     land: Land, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:

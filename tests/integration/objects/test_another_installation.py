@@ -60,6 +60,7 @@ async def test_another_installation_keeps_its_days(databases: Databases, tmp_pat
         assert await other.states() == {0: "detached", 1: "detached"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("key", [ARCHIVE_KEY, OTHER_KEY], ids=["same key", "another key"])
 async def test_in_a_bucket_both_keep_their_days(
     databases: Databases, bucket: Bucket, tmp_path: Path, key: bytes
@@ -110,7 +111,7 @@ async def test_a_stranger_in_the_place_of_a_damaged_one_stays(databases: Databas
         assert contents(folder) == before
 
 
-@pytest.mark.parametrize("where", ["folder", "bucket"])
+@pytest.mark.parametrize("where", ["folder", pytest.param("bucket", marks=pytest.mark.long)])
 async def test_a_copy_with_another_key_keeps_what_its_register_names(
     databases: Databases, bucket: Bucket, tmp_path: Path, where: str
 ) -> None:

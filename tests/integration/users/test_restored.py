@@ -44,7 +44,7 @@ def of_before(one: AlicesPast, databases: Databases, set_dsn: str, wallet_dsn: s
     return AlicesPast(days, Installed([at], owner[1], audit[1], one.installed.archive, HEADER_KEY))
 
 
-@pytest.mark.parametrize("state", ["verified", "dropped"])
+@pytest.mark.parametrize("state", [pytest.param("verified", marks=pytest.mark.long), "dropped"])
 async def test_restored_to_before_it_is_done_again_with_the_archives_of_before(
     past_of_alice: AlicesPast, databases: Databases, tmp_path: Path, state: str
 ) -> None:
