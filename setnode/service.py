@@ -146,7 +146,7 @@ class Setnode:
         )
         self.postgres_life.renewed = self.registry.renew
         self.cold = ColdEnvelopes(self._sessions["cold"], _details(settings), self.registry)
-        self.loader = Loader(self._sessions["load"], self.cold, self._header_seal)
+        self.loader = Loader(self._sessions["load"], self.cold, self._header_seal, self.postgres_life.check)
         self.lists = ListReader(self._sessions["lists"])
         self.cards = Cards(self.lists, self.registry, self.cold, self.switches)
         self.waiting = Waiting(self.lists, self.clock, self.switches, lambda: self.topology.zone)

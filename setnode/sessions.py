@@ -38,14 +38,15 @@ _ALL = {
 class Sessions:
     """All sessions of the server `server`; each connects when it is first used. Postgres sees their names.
 
-    `look` is awaited with each new connection of those that commit claims.
+    `look` is awaited with each new connection of those that load logs and commit claims.
     """
 
     def __init__(self, dsn: str, server: str, claim_connections: int, look: OnConnect) -> None:
         self._dsn = dsn
         self._server = server
-        self._by_work = {work: self._session(work, options) for work, options in OPTIONS.items()}
-        # What is decided from memory is written by these.
+        self._by_work = {
+            work: self._session(work, options, look if work == "load" else None) for work, options in OPTIONS.items()
+        }
         self.claims = [self._session("claims", {}, look) for _ in range(claim_connections)]
 
     def __getitem__(self, work: str) -> Session:

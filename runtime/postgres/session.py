@@ -8,7 +8,7 @@ warning: a session takes that as unknown, too.
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from errors import Unavailable
 from runtime.postgres.connection import close, connect
@@ -21,6 +21,7 @@ _STANDBY_WAIT = "SyncRepWaitForLSN"
 """The function of Postgres that waits for a standby. What it warns of names it, in whatever language."""
 
 T = TypeVar("T")
+OnConnect: TypeAlias = Callable[[Connection], Coroutine[Any, Any, None]]
 
 
 class Session:
@@ -36,7 +37,7 @@ class Session:
         settings: Mapping[str, str] | None = None,
         *,
         recycle_after: int = 1_000_000,
-        on_connect: Callable[[Connection], Coroutine[Any, Any, None]] | None = None,
+        on_connect: OnConnect | None = None,
     ) -> None:
         self._dsn = dsn
         self._settings = dict(settings or {})
@@ -57,22 +58,21 @@ class Session:
         if self._used >= self._recycle_after:
             await self.close()
         if not self.up:
-            self._connection = await connect(self._dsn, **self._settings)
-            self._connection.add_log_listener(self._hear)
-            self._used = 0
-            await self._introduce(self._connection)
+            connection = await connect(self._dsn, **self._settings)
+            connection.add_log_listener(self._hear)
+            if self._on_connect is not None:
+                await self._introduce(connection, self._on_connect)
+            self._connection, self._used = connection, 0
         self._used += 1
         return self._connection
 
-    async def _introduce(self, connection: Connection) -> None:
-        """Await what the caller does first on each new connection; if that fails, there is none."""
-        if self._on_connect is None:
-            return
+    async def _introduce(self, connection: Connection, on_connect: OnConnect) -> None:
+        """Await what the caller does first on each new connection; if that fails, the session has none."""
         try:
-            await self._on_connect(connection)
+            await on_connect(connection)
         except BaseException as error:
-            self._discard(connection)
-            if isinstance(error, Exception) and is_lost(error):
+            connection.terminate()
+            if is_lost(error):
                 raise Unavailable("database_unavailable", f"Postgres does not answer: {error}") from error
             raise
 

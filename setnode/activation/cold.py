@@ -194,9 +194,10 @@ class ColdEnvelopes:
         """Have a worker read the envelope, once for all requests that wait for it."""
         waiting = self._waiting.get(envelope_id)
         most = COLD_CARDS if request.action is Action.CARD else COLD_QUEUE
-        if len(waiting or self._waiting) >= (MAILBOX if waiting else most):
+        is_full = len(self._waiting) >= most if waiting is None else len(waiting) >= MAILBOX
+        if is_full:
             request.fail(_busy())
-        elif waiting:
+        elif waiting is not None:
             waiting.append(request)
         else:
             self._waiting[envelope_id] = [request]

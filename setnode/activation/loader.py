@@ -10,8 +10,9 @@ A day may go cold at any time: if the hot tables lack an envelope, the register 
 import asyncio
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date
+from functools import partial
 from typing import Any
 
 from envelope.claim_log import ClaimLog
@@ -48,12 +49,22 @@ Round = list[tuple[Actor, Any]]
 
 
 class Loader:
-    """One task that serves the actors waiting for their log. An ID has one actor, so no log is read twice at once."""
+    """One task that serves the actors waiting for their log. An ID has one actor, so no log is read twice at once.
 
-    def __init__(self, session: postgres.Session, cold: ColdEnvelopes, seal: HeaderSeal) -> None:
+    `check` raises Unavailable if a connection does not lead to the Postgres to which claims are written.
+    """
+
+    def __init__(
+        self,
+        session: postgres.Session,
+        cold: ColdEnvelopes,
+        seal: HeaderSeal,
+        check: Callable[[Any], None] = lambda _: None,
+    ) -> None:
         self._session = session
         self._cold = cold
         self._header_seal = seal
+        self._check = check
         self._waiting: dict[date | None, dict[int, deque[Actor]]] = {}
         """By day, then by slot; None for IDs whose day does not exist."""
         self._nonempty = asyncio.Event()
@@ -152,7 +163,7 @@ class Loader:
         """Run all reads and seal them with one commit; what is put off waits for the next round."""
         if not reads:
             return []
-        rows, put_off = await self._session.run(lambda connection: _read_sealed(connection, reads), LOAD_DEADLINE_S)
+        rows, put_off = await self._session.run(partial(self._read_checked, reads), LOAD_DEADLINE_S)
         found: Round = []
         missing: set[date] = set()
         later: list[Actor] = []
@@ -170,6 +181,12 @@ class Loader:
             await self._session.run(lambda connection: self._cold.refresh(connection, missing), LOAD_DEADLINE_S)
         for actor in later:
             self.enqueue(actor)
+        return found
+
+    async def _read_checked(self, reads: Sequence[Read], connection: Any) -> tuple[dict[int, Any], set[int]]:
+        """Read as `_read_sealed`; raises what `check` raises if what this connection leads to may not be believed."""
+        found = await _read_sealed(connection, reads)
+        self._check(connection)
         return found
 
     async def _give(self, found: Round, read_at: float) -> None:

@@ -48,7 +48,7 @@ class ClaimQueue:
         self._server = server
         self._committed = committed
         self._traces = traces
-        self._life = life or PostgresLife()
+        self._life = life
         self._traced = traces.live if traces is not None else {}
         self._ready: deque[Actor] = deque()
         # Kept up to date as actors become hot, so that no transaction searches the queue for them.
@@ -87,7 +87,7 @@ class ClaimQueue:
         Envelopes in `skip` (hot, and another server holds their lease) are put off.
         """
         batch = ClaimBatch(self._clock.now_ms())
-        batch.postgres_life = self._life.number
+        batch.postgres_life = 0 if self._life is None else self._life.number
         ready, traced = self._ready, self._traced
         loop = asyncio.get_running_loop()
         now, oldest, deepest = loop.time(), float("inf"), 0
@@ -125,7 +125,8 @@ class ClaimQueue:
 
         Raises Unavailable, and nothing is sent, if another Postgres answers than when they were decided.
         """
-        self._life.check(batch.postgres_life)
+        if self._life is not None:
+            self._life.check(connection, batch.postgres_life)
         foreign = [actor.envelope_id for actor in batch.actors if actor.foreign]
         return await append_claims(connection, batch, self._server, foreign)
 

@@ -40,6 +40,15 @@ class PostgresPair:
         await self.primary.wait()
         await self.promote()
 
+    async def wait_for_nobody(self) -> None:
+        """Let the primary answer commits that no standby has."""
+        connection = await asyncpg.connect(self.primary.dsn())
+        try:
+            await connection.execute("ALTER SYSTEM SET synchronous_standby_names = ''")
+            await connection.execute("SELECT pg_reload_conf()")
+        finally:
+            await connection.close()
+
     async def promote(self) -> None:
         """Let the standby take writes, alone."""
         connection = await asyncpg.connect(self.standby.dsn())
