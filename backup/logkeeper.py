@@ -116,7 +116,7 @@ class LogKeeper:
     async def _try(self, stop: asyncio.Event) -> str:
         """Receive until `stop` or until pg_receivewal ends; returns the reason."""
         try:
-            # Read anew for each try, maybe while somebody edits it: what is wrong in it may pass as well.
+            # The installation is read again for each try: an operator who edits it will mend what is wrong now.
             source = self._find()
         except HongbaoError as wrong:
             return wrong.detail

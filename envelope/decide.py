@@ -60,7 +60,7 @@ def judge(log: ClaimLog, user: str, *, token_ok: bool, now_ms: int) -> Answer:
         return Answer(Outcome.NOT_STARTED, extra={"opens_at_ms": terms.opens_at_ms})
     if terms.password_mac is not None:
         tries_left = LIMITS.wrong_password_tries - log.wrong_tries(user)
-        # Who has no try left can win by no password, not even by the right one.
+        # A user without a try left cannot win any more, not even by the right password.
         return _asking(Outcome.OPENABLE if tries_left > 0 else Outcome.WRONG_PASSWORD, tries_left)
     return OPENABLE
 

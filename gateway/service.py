@@ -93,8 +93,8 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     """Numbers of listening sockets that this process inherits for these addresses, with commas between. Whoever started
     it keeps them open, so that no connection is lost while it restarts."""
     ready_fd: int = -1
-    """Number of an inherited file to which it writes once it is ready, and which it closes then. Whoever starts it so
-    has the next one ready before it stops this one, at the same listening sockets."""
+    """Number of an inherited file. The gateway writes to it once it is ready, and closes it. So the process that starts
+    gateways waits until the next one is ready before it stops this one; both have the same listening sockets."""
     drain_s: Annotated[float, msgspec.Meta(ge=0, le=600)] = DRAIN_S
     """At SIGTERM it serves on for so many seconds, says 503 to `/readyz`, and ends each connection with its next
     answer. SIGINT stops it at once."""
@@ -253,17 +253,8 @@ class Gateway:
             self.hub = hub = Hub(sets)
             running += [tasks.create_task(one.run()) for one in hub.services]
             handlers = self._handlers(sets, admission.line.promises, switches, hub)
-            kind = LoggingDispatcher if self.settings.access_log else Dispatcher
-            plain = kind(
-                handlers,
-                self.request_metrics,
-                lambda one: sets.topology.set_for(one).name,
-                lambda path: self.site.operations_of(path) or self.handbook.operations_of(path),
-                self.sandbox_now,
-            )
-            dispatcher: Dispatching = plain if self.tracer is None else TracedRequests(plain, self.sampler, self.tracer)
             connections = ConnectionFactory(
-                dispatcher,
+                self._dispatching(sets, handlers),
                 self.bounds,
                 self.unsent,
                 admission.line,
@@ -283,6 +274,18 @@ class Gateway:
             for task in running:
                 task.cancel()
             sets.close()
+
+    def _dispatching(self, sets: Sets, handlers: dict[str, Handler]) -> Dispatching:
+        """Return what hands requests to their handlers; logged and traced as the settings say."""
+        kind = LoggingDispatcher if self.settings.access_log else Dispatcher
+        plain = kind(
+            handlers,
+            self.request_metrics,
+            lambda one: sets.topology.set_for(one).name,
+            lambda path: self.site.operations_of(path) or self.handbook.operations_of(path),
+            self.sandbox_now,
+        )
+        return plain if self.tracer is None else TracedRequests(plain, self.sampler, self.tracer)
 
     async def _publish_counts(self) -> None:
         await self.request_metrics.publish()

@@ -110,7 +110,7 @@ ASK: Final = _object(
 _SHARES: Final[Schema] = {"type": "integer", "minimum": 1, "description": "How many shares there are."}
 _OPENED: Final[Schema] = {"type": "integer", "minimum": 0, "description": "How many shares are opened."}
 CLOSED_AT: Final[Schema] = {**INSTANT, "description": "When it was canceled, or closed after its expiry."}
-OPENS_AT: Final[Schema] = {**INSTANT, "description": "Nobody can open it before."}
+OPENS_AT: Final[Schema] = {**INSTANT, "description": "Before this instant nobody can open the envelope."}
 _ENVELOPE: Final[Schema] = {
     "envelope_id": ID,
     "status": STATUS,

@@ -41,7 +41,7 @@ async def test_a_live_move_under_opens_at_a_rate(server_folder: Path, tmp_path: 
         for _ in range(3):
             status, moved, said = await topology(running, "move", name, "--to", "set-2", "--live", "--yes")
             if "quieter hour" not in said:
-                break  # else other tests have taken the machine from it, and it has given up: nobody noticed
+                break  # else the move gave up, as other tests took the machine: nobody noticed, it is begun again
         assert status == 0, said
         finding, tally = await loading
         worst = {percent: round(tally.latency["open"].percentile(percent)) for percent in (50, 99, 99.9, 100)}

@@ -69,7 +69,7 @@ def next_release(old_days: OldDays, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 async def test_a_migration_completes_a_pending_detach_first(next_release: OldDays) -> None:
-    """While somebody's old transaction is in the way it changes nothing and names the day; then all tables are changed.
+    """While an old transaction is in the way the migration names the day and changes nothing; then it changes all.
 
     Postgres would keep the column from the partition, and refuse to complete the detach of a partition without it.
     """

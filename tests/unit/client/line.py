@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 from aiohttp import web
@@ -83,3 +83,15 @@ async def over(line: Line, patience: Patience = QUICK, **more: Any) -> AsyncIter
 def page(_: web.Request) -> web.Response:
     """What a proxy says in place of the gateway."""
     return web.Response(text="<html>Sign in to the network</html>", content_type="text/html")
+
+
+def telling(streams: Iterator[bytes]) -> Answer:
+    """Answer each request with the next stream, which ends after what it tells."""
+
+    async def stream(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        await response.write(next(streams))
+        return response
+
+    return stream

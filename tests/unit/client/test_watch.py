@@ -22,6 +22,7 @@ from tests.unit.client.line import (
     Line,
     over,
     refuse,
+    telling,
 )
 
 
@@ -39,12 +40,7 @@ async def test_a_stream_goes_on_with_a_new_token() -> None:
         ]
     )
 
-    async def stream(request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-        await response.prepare(request)
-        await response.write(next(streams))
-        return response
-
+    stream = telling(streams)
     numbers = iter(range(1, 10))
     line = Line(stream)
     async with over(line) as hongbao, asyncio.timeout(20):
@@ -64,12 +60,7 @@ async def test_one_that_expires_is_watched_until_it_is_closed() -> None:
     closed = b',"refund_fen":7,"closed_at":"2026-11-27T00:00:01Z"'
     streams = iter([b"retry: 1\n\n" + frame % (0, b""), b"retry: 1\n\n" + frame % (1, closed)])
 
-    async def stream(request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-        await response.prepare(request)
-        await response.write(next(streams))
-        return response
-
+    stream = telling(streams)
     async with over(Line(stream)) as hongbao, asyncio.timeout(20):
         seen = [(one.final, one.complete, one.refund_fen) async for one in hongbao.user("t").watch("1")]
     assert seen == [(True, False, None), (True, True, 7)]
@@ -84,12 +75,7 @@ async def test_a_quiet_stream_outlives_many_tokens() -> None:
     )
     streams = iter([*[ended] * 12, last])
 
-    async def stream(request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-        await response.prepare(request)
-        await response.write(next(streams))
-        return response
-
+    stream = telling(streams)
     numbers = iter(range(1, 20))
     line = Line(stream)
     async with over(line) as hongbao, asyncio.timeout(20):
