@@ -173,6 +173,7 @@ async def test_the_commands_tell_it_in_words_and_json(server_folder: Path) -> No
         assert "lock slots" in shown.output
 
 
+@pytest.mark.long
 async def test_a_set_that_is_away_is_told_beside_the_others(server_folder: Path) -> None:
     """One SET's Postgres is away: the others are looked at, the one has its error, and the exit status is 1."""
     async with running_stack(server_folder / "data", sets=2, servers=1) as running:

@@ -123,6 +123,7 @@ async def _is(keeping: Keeping, state: LogState) -> bool:
     return await keeping.state() is state
 
 
+@pytest.mark.long
 async def test_a_log_thrown_away_is_noticed_and_begun_anew(server_folder: Path, account: Account) -> None:
     """Once the server has thrown away what was not received nothing says whole; anew and a new copy make it so."""
     server = postgres(server_folder, account, max_slot_wal_keep_size="16MB", min_wal_size="32MB")
@@ -271,6 +272,7 @@ async def test_a_restore_touches_no_folder_that_is_in_use(server_folder: Path, a
         await server.stop()
 
 
+@pytest.mark.long
 async def test_a_copy_does_not_take_part_in_a_live_move(server_folder: Path, account: Account) -> None:
     """The subscription in a copy stands still: the source's slot stays with the server that was copied."""
     origin, target = postgres(server_folder, account, "set-0"), postgres(server_folder, account)

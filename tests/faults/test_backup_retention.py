@@ -33,6 +33,7 @@ async def rows(backups: Backups, into: Path) -> int:
         await server.stop()
 
 
+@pytest.mark.long
 async def test_what_is_kept_restores_as_before(server_folder: Path, account: Account) -> None:
     """With two copies kept the third and its log go; both kept ones still lead to the last row, and so on again."""
     server = postgres(server_folder, account)
@@ -160,6 +161,7 @@ async def test_no_link_is_followed(server_folder: Path, link: str) -> None:
     assert (theirs.stat().st_uid, theirs.stat().st_mode) == (before.st_uid, before.st_mode)
 
 
+@pytest.mark.long
 async def test_a_restore_needs_files_only(server_folder: Path) -> None:
     """With the host lost, inventory, secrets and backups are enough, in another place; then the stack starts there."""
     folder = str(server_folder / "backups")

@@ -77,7 +77,8 @@ def own_addresses(one: Running) -> list[str]:
     return [found[name] for name in GATEWAYS]
 
 
-@pytest.mark.parametrize("name", ["nginx", pytest.param("haproxy", marks=pytest.mark.long)])
+@pytest.mark.long  # the short drill (`test_hosts`) rolls gateways behind nginx, too
+@pytest.mark.parametrize("name", ["nginx", "haproxy"])
 async def test_a_restart_of_gateways_behind_a_balancer(server_folder: Path, tmp_path: Path, name: str) -> None:
     """It fails no request. Of a stream no event waits in a buffer; one that its gateway ends says when to come back."""
     env = {**PATIENT, "HONGBAO_TRUSTED_PROXIES": "127.0.0.1"}

@@ -48,6 +48,7 @@ async def test_kill_nine_of_every_process_in_turn_loses_nothing(server_folder: P
         assert again.sums.claims == report.sums.claims
 
 
+@pytest.mark.long
 async def test_two_hundred_clients_three_times_at_once(server_folder: Path) -> None:
     """200 clients open one envelope of 100 shares, each three times at once, over HTTP: exactly 100 win."""
     async with running_stack(server_folder / "data", sets=1) as running:

@@ -94,7 +94,9 @@ async def _cancel_waits(pair: PostgresPair) -> None:
             await asyncio.sleep(0.05)
 
 
-@pytest.mark.parametrize("canceled", [False, True], ids=["left alone", "wait canceled"])
+@pytest.mark.parametrize(
+    "canceled", [False, pytest.param(True, marks=pytest.mark.long)], ids=["left alone", "wait canceled"]
+)
 async def test_a_primary_without_its_standby_confirms_nothing(
     databases: Databases, memcached: str, server_folder: Path, tmp_path: Path, account: Account, *, canceled: bool
 ) -> None:

@@ -144,6 +144,7 @@ async def refused_while_paused(running: Running) -> None:
         assert refused.value.code == "set_paused"
 
 
+@pytest.mark.long
 async def test_a_lost_set_has_again_what_the_wallet_has_paid(server_folder: Path) -> None:
     """Claims that the log had not received come back from the wallet: no share is won twice, what is left goes on."""
     data, backups = server_folder / "data", str(server_folder / "backups")

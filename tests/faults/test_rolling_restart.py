@@ -95,6 +95,7 @@ async def test_what_is_alone_is_waited_for(server_folder: Path) -> None:
         assert (await one.settled_audit()).holds
 
 
+@pytest.mark.long
 async def test_a_restart_says_what_it_did(server_folder: Path) -> None:
     """The command names each part as it is back; an unknown part is refused before anything is restarted."""
     async with running_stack(server_folder / "data", sets=1, servers=1) as one:

@@ -127,6 +127,7 @@ async def nothing_is_served_without_tls(one: Running, urls: list[str]) -> None:
                         await session.get(url + path, ssl=context)
 
 
+@pytest.mark.long
 async def test_a_certificate_that_may_not_be_used_is_said_and_serves_nobody(server_folder: Path) -> None:
     """A server's certificate is replaced by an expired one: doctor and logs say so, and renewing it heals all."""
     async with running_stack(server_folder / "data", sets=1, servers=1, tls=True) as one:

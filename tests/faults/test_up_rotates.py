@@ -20,6 +20,7 @@ def a_month_ago(today: date) -> date:
     return next(day for ago in range(9, 70) if (day := today - timedelta(days=ago)).day == today.day)
 
 
+@pytest.mark.long
 async def test_a_stack_of_last_month_comes_up_and_makes_room_for_today(server_folder: Path) -> None:
     """Started, it serves; the old day is archived behind the start, then today's tables are made and creates go on."""
     data, said = server_folder / "data", list[str]()

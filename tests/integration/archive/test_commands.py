@@ -445,6 +445,7 @@ async def test_bad_sql_is_told_clearly(kept: Kept) -> None:
     assert (ran.exit_code, ran.stdout) == (1, "")
 
 
+@pytest.mark.long
 async def test_a_query_that_is_too_large_says_so(kept: Kept) -> None:
     """Memory is bounded: no swap, no file, a sentence."""
     with pytest.raises(Refused, match="query_too_large"):

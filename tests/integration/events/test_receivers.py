@@ -402,6 +402,7 @@ async def test_a_receiver_can_prove_who_called(receiver: Receiver) -> None:
             wrong()
 
 
+@pytest.mark.long
 async def test_a_sink_of_the_same_name_is_another_one(town: Town, receiver: Receiver, monkeypatch: Any) -> None:
     """Removed and added with another address between two looks: it hears all that is committed from then on."""
     monkeypatch.setattr("events.set_worker.LOOK_S", 0.8)

@@ -125,6 +125,7 @@ async def document(stack: RealStack, folder: Path) -> Path:
     return path
 
 
+@pytest.mark.long
 async def test_typescript(stack: RealStack, tmp_path: Path) -> None:
     """openapi-typescript and openapi-fetch, checked as strictly as TypeScript can, run in Node."""
     node = shutil.which("node")

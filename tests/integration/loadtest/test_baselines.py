@@ -176,6 +176,7 @@ async def test_redis_killed_loses_what_it_had_not_written(field: Field, persiste
     assert await field.books.lost(run.wins) == lost
 
 
+@pytest.mark.long
 async def test_redis_own_client_pops_the_same_shares(field: Field) -> None:
     """redis-benchmark runs the pop; what it took out is brought over and adds up."""
     server = await field.server(Persistence.MEMORY)

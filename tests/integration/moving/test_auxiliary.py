@@ -30,6 +30,7 @@ async def intents(land: Land, set_name: str) -> list[set[int]]:
     return [{one % 1000 // 10 for one in row["envelope_ids"]} for row in rows]
 
 
+@pytest.mark.long
 async def test_payouts_that_wait_are_made_by_the_new_set(land: Land, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the old SET's payers away its intents go along, also out of mixed ones; what is stuck is stuck there."""
     moved, stays = land.topology.databases_of("set-1")[:2]
@@ -72,6 +73,7 @@ async def test_payouts_that_wait_are_made_by_the_new_set(land: Land, monkeypatch
     assert report.sums.claims == len(one.heard) + len(other.heard)
 
 
+@pytest.mark.long
 async def test_unanswered_orders_do_not_stay_behind_in_memory(land: Land, monkeypatch: pytest.MonkeyPatch) -> None:
     """The old server gives up on orders only after the move; nothing is written there of envelopes that have left."""
     moved, stays = land.topology.databases_of("set-1")[:2]

@@ -26,6 +26,7 @@ def lies_in(kept: Kept, bucket: Bucket) -> None:
     kept.change(archive=str(bucket))
 
 
+@pytest.mark.long
 async def test_an_archive_moves_into_a_bucket_and_back(
     kept: Kept, bucket: Bucket, front: FaultyFront, tmp_path: Path
 ) -> None:

@@ -37,6 +37,7 @@ def shown(told: dict[Any, Any], user: str) -> list[Any]:
     return [key for key, one in told.items() if f": '{user}'" in repr(one)]
 
 
+@pytest.mark.long
 async def test_no_server_shows_the_name_afterwards(past: Past) -> None:
     """Logs in memory, hot and cold, are read again: winner, receiver, sender, greeting; none is away or frozen."""
     assert shown(await past.everything(), "ann")
